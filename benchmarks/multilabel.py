@@ -81,6 +81,7 @@ def surrogate(structsolve: Any, name: str, edges: str, passes: int, warm: bool) 
     return structsolve.StructuredSVM(
         structsolve.get_structure("multilabel", edges=edges),
         surrogate=over_hull(name),
+        loss="hamming",
         max_iter=passes,
         tol=1e-2,
         warm_start=warm,

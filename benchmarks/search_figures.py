@@ -263,6 +263,7 @@ class Course:
         model = StructuredSVM(
             space.structure,
             surrogate=surrogate,
+            loss="hamming",
             solver=make_solver(optimiser),
             alpha=alpha,
             max_iter=passes,

@@ -111,6 +111,7 @@ def fit(split: tuple[Any, ...], run: str, alpha: float, seconds: float) -> dict[
     model = StructuredSVM(
         structure,
         surrogate=over_hull(run),
+        loss="hamming",
         alpha=alpha,
         tol=0.01,
         max_iter=10_000,

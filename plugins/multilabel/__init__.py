@@ -59,5 +59,6 @@ def structsolve_max_min(space, loss):
     from structsolve.plugins.multilabel._losses import LabelSetHamming
     from structsolve.plugins.multilabel._projections import LabelSetMaxMin
 
-    if isinstance(loss, LabelSetHamming) and not len(space.edges_):
-        return partial(LabelSetMaxMin, loss.weight)
+    even = isinstance(loss, LabelSetHamming) and loss.missed == loss.extra
+    if even and not len(space.edges_):
+        return partial(LabelSetMaxMin, loss.extra)

@@ -8,8 +8,10 @@ from __future__ import annotations
 from functools import partial
 from typing import Any
 
+import numpy as np
+
 from structsolve.plugins.mrf.graph_operators import bind_oracle, bind_power
-from structsolve.structure.losses import LabelCount
+from structsolve.structure.losses import ClassWeights, CostMatrix, LabelCount
 
 
 def bind_worths(space: Any, layout: Any) -> Any:
@@ -36,7 +38,8 @@ def bind_loss(loss: Any) -> Any:
 
     Parameters
     ----------
-    loss : {"hamming", "normalized-hamming", "zero-one"} or LabelCount
+    loss : {"hamming", "normalized-hamming", "zero-one"}, CostMatrix, ClassWeights or LabelCount
+        Objects count a label of a set as a node of class 1 (on) or 0 (off).
 
     Returns
     -------
@@ -57,6 +60,9 @@ def bind_loss(loss: Any) -> Any:
                 "counts the labels that are on"
             )
         return LabelSetCount
+    if isinstance(loss, (CostMatrix, ClassWeights)):
+        costs = loss.cost(np.array([0, 1]))
+        return partial(LabelSetHamming, loss.normalized, costs[1, 0], costs[0, 1])
     if loss in ("hamming", "normalized-hamming"):
-        return partial(LabelSetHamming, loss != "hamming")
+        return partial(LabelSetHamming, loss != "hamming", 1.0, 1.0)
     return ZeroOneLoss if loss == "zero-one" else None

@@ -20,6 +20,7 @@ from structsolve.plugins.multilabel.labels import (
 )
 from structsolve.potentials.weight_layout import Block, WeightLayout
 from structsolve.structure.base import Space, Structure
+from structsolve.structure.losses import ClassWeights
 
 
 class MultilabelStructure(Structure):
@@ -52,6 +53,9 @@ class MultilabelStructure(Structure):
     array, sparse matrix or data frame of 0 and 1, bool too.  Predictions are an array of int of
     that shape.  ``decision_function`` has that shape too: the best score with a label on, less
     the best with it off; if the oracle is not exact, with the other labels as predicted.
+    With ``loss="auto"`` and the surrogate "margin", a missed label costs 2 in training and an extra
+    one 1: ``ClassWeights({1: 2.0})``, class 1 being a label that is on.  That aims at micro-F1; for
+    fewest wrong labels take ``loss="hamming"``, for other costs ClassWeights or a CostMatrix.
     ``predict(X, allowed=[...])`` takes for each row the labels that may be on, or a dict of label
     to True or False for the fixed labels.
 
@@ -174,6 +178,9 @@ class MultilabelSpace(Space):
         Pairs of labels that have weights.
     """
 
+    # Costs (2 - F) / F and 1 of missed and of extra labels aim at a micro-F1 of F (Parambath,
+    # Usunier, Grandvalet 2014); F = 2/3 did well on held-out training rows of ten sets.
+    margin_loss = ClassWeights({1: 2.0})
     # The gain of each label always exists.
     no_powers = {"kbest": NO_POWERS["kbest"]}
 
@@ -286,7 +293,8 @@ class MultilabelSpace(Space):
     def groups(self, examples: Examples, loss: Any) -> list[tuple[Any, Examples, np.ndarray]]:
         """Return the labels connected by pairs, and all those without a pair as one group."""
         sizes, of_label = label_groups(self.edges_, len(self.classes_))
-        if loss != "hamming" or len(sizes) < 2:
+        # Only a sum over the labels, not their mean, is a sum over groups.
+        if getattr(loss, "normalized", loss != "hamming") or len(sizes) < 2:
             return []
         matrix = examples.labels.reshape(examples.n, -1)
         everywhere, made = np.arange(self.layout.dim), []

@@ -102,6 +102,7 @@ class RemoteProblem:
         self.penalty = penalty_of(space.layout, penalize_intercept)
         self.potentials = SimpleNamespace(has_weights=True, nbytes=self.nbytes)
         self.surrogate_name = facts[0]["surrogate"]
+        self.given_loss = facts[0]["loss"]
         self.surrogate = RemoteSurrogate(
             all(fact["affine"] for fact in facts),
             all(fact["convex"] for fact in facts),

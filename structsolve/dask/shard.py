@@ -229,6 +229,7 @@ class RemoteShard(Shard):
             "convex": bool(p.surrogate.convex),
             "exact": bool(p.surrogate.exact),
             "surrogate": p.surrogate_name,
+            "loss": p.given_loss,
             "fingerprint": fingerprint_of(p, {}),
         }
         if fact["violation"] is None:

@@ -11,6 +11,7 @@ import numpy as np
 from ..potentials.calls import add, score
 from ..solvers.passes import subgradient
 from ..solvers.problem import Problem
+from ..structure.losses import ClassWeights
 from ..surrogates.calls import cut
 from ..surrogates.given_marginals import holds_marginals
 from ..utils.progress import stage
@@ -28,6 +29,8 @@ CLEAR = 13.0
 SETS = 400
 # Of L nodes of a chain, L to this power count: found on letters, parts of speech, names and chunks.
 ALIKE = 0.25
+# With weights of classes, the constant of label sets that predicts best is so many times as large.
+WIDER = 2.0
 # Limits of the correction, and the number of examples below which it is left out.
 LEAST, MOST, FEW = 0.2, 30.0, 10
 # Parts of the subgradient below this share of its square are rounding.
@@ -74,8 +77,9 @@ def default_alpha(problem: Problem, n_jobs: int = 1) -> float:
     losses ``t`` times as large ``1 / t`` times.  Words of a sentence are alike, so that chains of
     ``L`` nodes on average count as ``L^.25`` nodes each, with "margin" and "crf".  More than 400
     label sets count as ``sqrt(400 n)``: the constant that predicts best falls by the root of their
-    number.  Of "crf" it is the constant of "margin", whose subgradient at 0 tells how well labels
-    are separated; that of "crf", from uniform labels, is small whatever they are
+    number; with the surrogate "margin" and a loss of class weights, as it is by default there,
+    alpha is twice as large.  Of "crf" it is the constant of "margin", whose subgradient at 0 tells
+    how well labels are separated; that of "crf", from uniform labels, is small whatever they are
     (:func:`ruling`).  It takes one pass.
 
     Parameters
@@ -210,9 +214,12 @@ def steepness(problem: Any, value: float) -> float:
     Returns
     -------
     float
-        1 for all but "slack".
+        1 for all but "slack", and "margin" with weights of classes on label sets.
     """
-    return max(value, 1.0) if problem.surrogate_name == "slack" else 1.0
+    if problem.surrogate_name == "slack":
+        return max(value, 1.0)
+    wide = problem.surrogate_name == "margin" and problem.space.margin_loss is not None
+    return 1 / WIDER if wide and isinstance(problem.given_loss, ClassWeights) else 1.0
 
 
 def chosen_alpha(

@@ -351,11 +351,16 @@ class PredictionMixin(ProbabilityMixin):
 
     def _task_loss(self, space: Any) -> Any:
         """Return the loss of training, for "auto" that of the space."""
+        surrogate = getattr(self, "surrogate", None)
+        own = getattr(space, "margin_loss", None)
         automatic = isinstance(self.loss, str) and self.loss == "auto"
-        return getattr(space, "default_loss", "hamming") if automatic else self.loss
+        if automatic and own is not None and getattr(surrogate, "name", surrogate) == "margin":
+            return own
+        return self._scored_loss(space)
 
     def _scored_loss(self, space: Any) -> Any:
-        return self._task_loss(space)
+        automatic = isinstance(self.loss, str) and self.loss == "auto"
+        return getattr(space, "default_loss", "hamming") if automatic else self.loss
 
     def _state_names(self) -> np.ndarray:
         """Return the names of the states of a node for its weights."""

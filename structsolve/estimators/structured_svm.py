@@ -68,7 +68,8 @@ class StructuredSVM(AlphaPathMixin, FittedMixin, BaseEstimator):
         "margin", "slack", "beta:BETA", "generalized:ALPHA,BETA", "unit-margin", "micro-f1",
         "probloss", "log", or an object of :mod:`structsolve.surrogates` with settings.
     loss : str or object, default="auto"
-        "auto" (the structure's own: "spearman" for rankings, else "hamming"),
+        "auto" (the structure's own: "spearman" for rankings; for label sets and the surrogate
+        "margin" ``ClassWeights({1: 2.0})``, missed labels twice; else "hamming"),
         "hamming" (a sum over nodes), "normalized-hamming", "zero-one", a
         :class:`~structsolve.CostMatrix` or :class:`~structsolve.ClassWeights`, or one from a
         plugin.
@@ -78,7 +79,7 @@ class StructuredSVM(AlphaPathMixin, FittedMixin, BaseEstimator):
         loss and surrogate. Otherwise (loss "hamming" or "normalized-hamming") they weigh errors on
         nodes of that class, as :class:`~structsolve.ClassWeights` does: as factors with
         ``surrogate="slack"``, as required margins with "margin", which may not help rare classes.
-        ``score`` uses ``loss`` without these weights.
+        ``score`` uses ``loss`` without these weights, and "hamming" for label sets by default.
     solver : str or Solver, default="auto"
         "bcfw", "admm", "cutting-plane", "sgd", ..., or an object with settings. "auto" takes
         "admm", "lbfgs" or "bcfw" by alpha, size and structure

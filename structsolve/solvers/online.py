@@ -228,7 +228,10 @@ def _refuse_weights(solver: Online, problem: Problem) -> None:
     culprit = ""
     if "node_weights" in problem.examples.topology:
         culprit = "y holds WeightedLabels"
-    elif isinstance(problem.given_loss, ClassWeights):
+    elif (
+        isinstance(problem.given_loss, ClassWeights)
+        and problem.given_loss is not problem.space.margin_loss
+    ):
         culprit = "class_weight or loss=ClassWeights(...) weighs errors on nodes"
     elif problem.surrogate_name != "margin":
         culprit = f"surrogate is {problem.surrogate_name!r}"

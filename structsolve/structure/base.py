@@ -208,6 +208,8 @@ class Space:
     structure: Any
     #: The loss that estimators train with ``loss="auto"``.
     default_loss: Any = "hamming"
+    #: The loss of training for the surrogate "margin" there, if another one.
+    margin_loss: Any = None
     #: Every set of parts of the one row of nodes is the ``mu(y)`` of a label, and there are no
     #: other parts: a loss that decomposes is decided part by part.
     separate_parts: bool = False

@@ -340,7 +340,8 @@ def test_the_default_step_is_about_as_quick_as_the_better_fixed_one(structure, a
     passes = {}
     for step in (None, 0.2, 1.0):
         solver = CuttingPlane(step=step)
-        model = StructuredSVM(structure, alpha=alpha, tol=1e-3, max_iter=500, solver=solver)
+        settings = {"loss": "hamming", "tol": 1e-3, "max_iter": 500}
+        model = StructuredSVM(structure, alpha=alpha, solver=solver, **settings)
         passes[step] = model.fit(X, Y).n_iter_
         assert model.stop_reason_ == "converged"
     slow = {0.2: 1.0, 1.0: 0.2}[quick]

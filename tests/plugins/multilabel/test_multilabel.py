@@ -47,7 +47,14 @@ def test_conformance_of_inexact_oracles(oracle):
     check_oracle(MultilabelStructure("tree", oracle=oracle), range(2))
 
 
-@pytest.mark.parametrize("loss", ["zero-one", "normalized-hamming"])
+# Missed labels cost 3, extra ones .5; the mean of missed labels twice and extra ones.
+WEIGHED = [
+    structsolve.CostMatrix([[0, 0.5], [3, 0]]),
+    structsolve.ClassWeights({1: 2.0}, normalized=True),
+]
+
+
+@pytest.mark.parametrize("loss", ["zero-one", "normalized-hamming", *WEIGHED], ids=str)
 def test_conformance_of_losses(loss):
     check_structure("multilabel", loss=loss, n_cases=2, solvers=(), only=LOSS)
 
@@ -84,26 +91,27 @@ def features(x, y, edges):
     return np.concatenate([pairs.ravel(), np.outer(np.append(x, 1), y).ravel()])
 
 
-def written(X, Y, edges):
-    """Solve the full margin problem, for the reference."""
+def written(X, Y, edges, missed):
+    """Write down the full margin problem, with this cost of a missed label."""
     sets = np.indices((2,) * Y.shape[1]).reshape(Y.shape[1], -1).T
     return [
         (
             np.array([features(x, y, edges) - features(x, z, edges) for z in sets]),
-            (sets != y).sum(axis=1).astype(float),
+            (sets > y).sum(axis=1) + missed * (sets < y).sum(axis=1),
         )
         for x, y in zip(X, Y)
     ]
 
 
-@pytest.mark.parametrize("edges", ["full", "tree", "none"])
+@pytest.mark.parametrize("edges", ["full", "tree", "none", [[0, 2]]], ids=str)
 @pytest.mark.parametrize("solver", ["bcfw", "cutting-plane"])
-def test_training_reaches_the_optimum(edges, solver):
+@pytest.mark.parametrize(("loss", "missed"), [("hamming", 1.0), ("auto", 2.0)])
+def test_training_reaches_the_optimum(edges, solver, loss, missed):
     X, Y = label_sets(n=12, n_labels=3)
-    structure = MultilabelStructure(edges)
-    model = StructuredSVM(structure, alpha=0.1, tol=1e-6, max_iter=500, solver=solver).fit(X, Y)
+    settings = {"alpha": 0.1, "tol": 1e-6, "max_iter": 500, "solver": solver, "loss": loss}
+    model = StructuredSVM(MultilabelStructure(edges), **settings).fit(X, Y)
     assert model.stop_reason_ == "converged"
-    best = optimum(written(X, Y, model.space_.edges_), 0.1)
+    best = optimum(written(X, Y, model.space_.edges_, missed), 0.1)
     assert model.history_[-1]["primal"] == pytest.approx(best.value, rel=1e-5)
 
 
@@ -128,6 +136,34 @@ def test_metrics_and_score():
     assert label_ranking_average_precision_score(Y, model.decision_function(X)) > 0.8
     zero_one = StructuredSVM("multilabel", alpha=0.01, loss="normalized-hamming").fit(X, Y)
     assert zero_one.score(X, Y) == pytest.approx(1 - hamming_loss(Y, zero_one.predict(X)))
+
+
+def test_missed_labels_cost_twice_as_much_by_default_in_training_with_the_margin_alone():
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(1200, 10))
+    Y = (X @ rng.normal(size=(10, 12)) + 4 * rng.normal(size=(1200, 12)) > 4).astype(int)
+    train, test = slice(600), slice(600, None)
+    made, scores = {}, {}
+    for loss in ("hamming", "auto", structsolve.ClassWeights({1: 2.0})):
+        model = StructuredSVM(MultilabelStructure("none"), loss=loss).fit(X[train], Y[train])
+        predicted = model.predict(X[test])
+        made[str(loss)] = model.alpha_, predicted.sum()
+        scores[str(loss)] = f1_score(Y[test], predicted, average="micro")
+        if isinstance(loss, str):  # scores count both kinds of errors alike
+            assert model.score(X[test], Y[test]) == pytest.approx((predicted == Y[test]).mean())
+    plain, default, weighed = made.values()
+    assert default == weighed and plain[1] < default[1] < 1.2 * Y[test].sum()
+    # twice the constant of the rule, which divides by the mean loss of the worst sets
+    assert default[0] == pytest.approx(2 * plain[0] / (1 + Y[train].mean()))
+    assert scores["auto"] > scores["hamming"] + 0.05
+    for surrogate in ("slack", "max-min", "crf"):
+        alphas = [
+            StructuredSVM(MultilabelStructure("none"), surrogate=surrogate, loss=loss, tol=0.5)
+            .fit(X[train], Y[train])
+            .alpha_
+            for loss in ("auto", "hamming")
+        ]
+        assert alphas[0] == alphas[1]
 
 
 def test_two_labels_have_two_columns_of_scores():
@@ -311,8 +347,12 @@ def test_bad_parameters_and_sizes():
     plain = model.predict(X2)
     assert np.array_equal(model.predict(X2, allowed=[None, None]), plain)
     refused("no .*forbidden|neither|forbidden", model.predict, X2, forbidden=[(0, 1)])
-    with pytest.raises(ValueError, match="CostMatrix|unknown loss"):
-        StructuredSVM("multilabel", loss=structsolve.ClassWeights({1: 2.0})).fit(X2, Y)
+    with pytest.raises(
+        ValueError, match=r"CostMatrix: matrix has shape \(3, 3\), expected \(2, 2\)"
+    ):
+        StructuredSVM("multilabel", loss=structsolve.CostMatrix(1 - np.eye(3))).fit(X2, Y)
+    with pytest.raises(ValueError, match=r"unknown classes \['on'\]; known: \[0, 1\]"):
+        StructuredSVM("multilabel", loss=structsolve.ClassWeights({"on": 2.0})).fit(X2, Y)
     with pytest.raises(ValueError, match="classes: found"):
         StructuredSVM("multilabel", solver="sgd").partial_fit(X2, Y, classes=[0, 1, 2])
 
@@ -320,12 +360,13 @@ def test_bad_parameters_and_sizes():
 def test_losses_count_wrong_labels():
     X, Y = label_sets(n=5)
     space, examples = MultilabelStructure().make_space(X, Y)
-    for name, scale in (("hamming", 1), ("normalized-hamming", 0.25)):
+    costs = (("hamming", 1, 1), ("normalized-hamming", 0.25, 0.25))
+    for name, missed, extra in (*costs, (WEIGHED[0], 3, 0.5), (WEIGHED[1], 0.5, 0.25)):
         loss = ask_loss(space, name)(make_layout(space, examples))
         for i in range(5):
             for label in space.enumerate_labels(examples, i):
                 value = calls.loss_value(loss, i, Y[i].astype(np.int32), label)
-                assert value == scale * (label != Y[i]).sum()
+                assert value == missed * (label < Y[i]).sum() + extra * (label > Y[i]).sum()
 
 
 @needs_data
