@@ -29,11 +29,14 @@ class PermutationStructure(Structure):
         weights ``coef_["node"][:, label, rank]``.  "matching": the score of a pair is linear in
         features of the pair, with the same weights ``coef_["pair"]`` for all.  "auto": a ranking
         if X is a matrix, a matching if X is a list of arrays (or one array) of pairs.
-    weights : {"matrix", "scores", "rank:R"}, default="matrix"
-        For rankings.  "scores": each label has one score, ``<w_k, x>``, with a larger factor at a
-        better rank, so that the best ranking sorts the scores.  "rank:R": the score of label k
-        at rank r is ``sum_j f_j(r) <w_kj, x>`` with R polynomials of the rank, of degrees 1 to R;
-        "scores" is "rank:1".  ``coef_["pair"].reshape(-1, K, R)`` then holds the weights.
+    weights : {"auto", "matrix", "scores", "rank:R"}, default="auto"
+        For rankings.  "matrix": each label has weights for every rank.  "scores": it has one score,
+        ``<w_k, x>``, with a larger factor at a better rank, so that the best ranking sorts the
+        scores.  "rank:R": the score of label k at rank r is ``sum_j f_j(r) <w_kj, x>`` with R
+        polynomials of the rank, of degrees 1 to R; "scores" is "rank:1".
+        ``coef_["pair"].reshape(-1, K, R)`` then holds the weights.  "auto": "scores" where it
+        predicts left-out training rows better (:meth:`suited_to`), else "matrix"; always the
+        latter with a kernel, and where data are not at hand at once.
 
     Notes
     -----
@@ -71,9 +74,39 @@ class PermutationStructure(Structure):
     #: What :meth:`solve_instance` solves without training, for the shell.
     instances = ("assignment",)
 
-    def __init__(self, kind: str = "auto", weights: str = "matrix"):
+    def __init__(self, kind: str = "auto", weights: str = "auto"):
         self.kind = kind
         self.weights = weights
+
+    @property
+    def alike_nodes(self) -> bool:  # type: ignore[override]
+        """Whether all pairs of a label and a rank share features: with polynomials of the rank."""
+        return bool(degrees(self.weights))
+
+    def suited_to(self, X: Any, Y: Any) -> PermutationStructure:
+        """Return the structure with weights="scores" if left-out rows prefer it.
+
+        Ridge regressions on ranks and on every label's distances from all ranks predict each row
+        from the others.  "scores" is taken if its footrule is smaller by two standard errors.
+
+        Parameters
+        ----------
+        X, Y : training data as users give it
+
+        Returns
+        -------
+        PermutationStructure
+            This one, if weights are given, if Y holds matchings, or if "matrix" predicts better.
+        """
+        self.check_params()
+        matching = self.kind == "matching" or (self.kind == "auto" and _holds_pairs(X))
+        if self.weights != "auto" or matching:
+            return self
+        from structsolve.plugins.permutation.choice import better_weights  # takes part in training
+
+        nodes, _ = packing.single_rows(X, compress=True)
+        weights = better_weights(nodes, rankings(Y, nodes.shape[0]))
+        return self if weights == "matrix" else PermutationStructure("ranking", weights)
 
     @staticmethod
     def solve_instance(costs: Any, maximize: bool = False) -> tuple[Any, float, float]:

@@ -432,6 +432,8 @@ class StructuredSVM(AlphaPathMixin, FittedMixin, BaseEstimator):
     ) -> tuple[Space, Examples]:
         structure, intercept = self._structure_for(y), bool(self.fit_intercept)
         if not are_marginals(structure, y):
+            if self.kernel is None:
+                structure = structure.suited_to(X, y)
             return learn_space(structure, X, y, classes, intercept, sample_weight)
         if self.class_weight is not None:
             refuse_marginals(structure, y, f"class_weight is {self.class_weight!r}")

@@ -96,6 +96,23 @@ class Structure(Params):
         """
         raise NotImplementedError(f"{type(self).__name__} does not implement make_featurizer()")
 
+    def suited_to(self, X: Any, Y: Any) -> Structure:
+        """Return the structure with the parameters that training data decide.
+
+        :class:`~structsolve.StructuredSVM` calls it before :meth:`make_space`, but not with a
+        kernel.  Where it is not called, such parameters need a meaning of their own.
+
+        Parameters
+        ----------
+        X, Y : training data as users give it
+
+        Returns
+        -------
+        Structure
+            By default this one.
+        """
+        return self
+
     def make_space(
         self, X: Any, Y: Any, classes: Any = None, fit_intercept: bool = True
     ) -> tuple[Space, Examples]:
