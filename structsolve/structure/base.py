@@ -96,23 +96,6 @@ class Structure(Params):
         """
         raise NotImplementedError(f"{type(self).__name__} does not implement make_featurizer()")
 
-    def suited_to(self, X: Any, Y: Any) -> Structure:
-        """Return the structure with the parameters that training data decide.
-
-        :class:`~structsolve.StructuredSVM` calls it before :meth:`make_space`, but not with a
-        kernel.  Where it is not called, such parameters need a meaning of their own.
-
-        Parameters
-        ----------
-        X, Y : training data as users give it
-
-        Returns
-        -------
-        Structure
-            By default this one.
-        """
-        return self
-
     def make_space(
         self, X: Any, Y: Any, classes: Any = None, fit_intercept: bool = True
     ) -> tuple[Space, Examples]:
@@ -269,6 +252,25 @@ class Space:
             If X or Y does not fit the space; the message names the example.
         """
         raise NotImplementedError(f"{type(self).__name__} does not implement pack()")
+
+    def suited_to(self, examples: Examples) -> tuple[Space, Examples]:
+        """Return the space, and its examples, with the parameters that training data decide.
+
+        :class:`~structsolve.StructuredSVM` calls it after ``make_space()``, but not with a kernel.
+        Where it is not called, such parameters need a meaning of their own.
+
+        Parameters
+        ----------
+        examples : Examples
+            Packed training data, with labels and weights.
+
+        Returns
+        -------
+        space : Space
+            By default this one.
+        examples : Examples
+        """
+        return self, examples
 
     def pack_sizes(self, sizes: Any, **topology: Any) -> Examples:
         """Return examples of given sizes, without features, for scores computed elsewhere.

@@ -6,6 +6,7 @@ import scipy.sparse as sp
 from checks import refused, reloaded
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from sklearn.base import clone
 
 import structsolve
 from structsolve import StructuredSVM
@@ -132,6 +133,11 @@ def test_the_default_takes_what_left_out_rows_prefer(tmp_path):
     fewer = [m.score(X[150:], Y[150:], metric="kendall-tau") for m in (model, matrix)]
     assert fewer[0] > fewer[1] + 0.05
     assert np.array_equal(reloaded(model, tmp_path).predict(X), model.predict(X))
+    kept = np.arange(150) % 3 > 0  # rows of weight 0 count for nothing
+    weighted = StructuredSVM("permutation", alpha=0.01, tol=1e-6, max_iter=500)
+    weighted.fit(X[:150], Y[:150], sample_weight=kept.astype(float))
+    alone = clone(weighted).fit(X[:150][kept], Y[:150][kept])
+    assert np.allclose(weighted.coef_["pair"], alone.coef_["pair"], atol=0.02)
     for settings_ in ({"kernel": "rbf"}, {"structure": PermutationStructure(weights="matrix")}):
         other = StructuredSVM(**{"structure": "permutation", **settings_}).fit(X, Y)
         assert other.space_.structure.weights in ("auto", "matrix"), settings_
