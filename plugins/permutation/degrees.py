@@ -12,7 +12,8 @@ def degrees(weights: Any) -> int:
 
     Parameters
     ----------
-    weights : {"matrix", "scores", "rank:R"}
+    weights : {"auto", "matrix", "scores", "rank:R"}
+        "auto" counts as "matrix" until training data have decided it.
 
     Returns
     -------
@@ -30,7 +31,7 @@ def degrees(weights: Any) -> int:
     (0, 1, 2)
     """
     number = str(weights).removeprefix("rank:")
-    if weights in ("matrix", "scores"):
+    if weights in ("auto", "matrix", "scores"):
         return int(weights == "scores")
     if (
         not isinstance(weights, str)
@@ -39,7 +40,8 @@ def degrees(weights: Any) -> int:
         or not int(number)
     ):
         raise ValueError(
-            f"weights is {weights!r}, expected 'matrix', 'scores' or 'rank:R' with R at least 1"
+            f"weights is {weights!r}, expected 'auto', 'matrix', 'scores' or 'rank:R' with R at "
+            "least 1"
         )
     return int(number)
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -29,11 +30,14 @@ class PermutationStructure(Structure):
         weights ``coef_["node"][:, label, rank]``.  "matching": the score of a pair is linear in
         features of the pair, with the same weights ``coef_["pair"]`` for all.  "auto": a ranking
         if X is a matrix, a matching if X is a list of arrays (or one array) of pairs.
-    weights : {"matrix", "scores", "rank:R"}, default="matrix"
-        For rankings.  "scores": each label has one score, ``<w_k, x>``, with a larger factor at a
-        better rank, so that the best ranking sorts the scores.  "rank:R": the score of label k
-        at rank r is ``sum_j f_j(r) <w_kj, x>`` with R polynomials of the rank, of degrees 1 to R;
-        "scores" is "rank:1".  ``coef_["pair"].reshape(-1, K, R)`` then holds the weights.
+    weights : {"auto", "matrix", "scores", "rank:R"}, default="auto"
+        For rankings.  "matrix": each label has weights for every rank.  "scores": it has one score,
+        ``<w_k, x>``, with a larger factor at a better rank, so that the best ranking sorts the
+        scores.  "rank:R": the score of label k at rank r is ``sum_j f_j(r) <w_kj, x>`` with R
+        polynomials of the rank, of degrees 1 to R; "scores" is "rank:1".
+        ``coef_["pair"].reshape(-1, K, R)`` then holds the weights.  "auto": "scores" where it
+        predicts left-out training rows better (:meth:`RankingSpace.suited_to`), else
+        "matrix"; always the latter with a kernel, and where data are not at hand at once.
 
     Notes
     -----
@@ -71,9 +75,14 @@ class PermutationStructure(Structure):
     #: What :meth:`solve_instance` solves without training, for the shell.
     instances = ("assignment",)
 
-    def __init__(self, kind: str = "auto", weights: str = "matrix"):
+    def __init__(self, kind: str = "auto", weights: str = "auto"):
         self.kind = kind
         self.weights = weights
+
+    @property
+    def alike_nodes(self) -> bool:  # type: ignore[override]
+        """Whether all pairs of a label and a rank share features: with polynomials of the rank."""
+        return bool(degrees(self.weights))
 
     @staticmethod
     def solve_instance(costs: Any, maximize: bool = False) -> tuple[Any, float, float]:
@@ -269,6 +278,37 @@ class RankingSpace(AssignmentSpace):
         examples = Examples(K * K * offsets, pairs, labels, K * offsets)
         examples.topology = {"rows": np.full(n, K), "cols": np.full(n, K), "forbidden": None}
         return examples
+
+    def suited_to(self, examples: Examples) -> tuple[RankingSpace, Examples]:
+        """Return the space with weights="scores" if left-out rows prefer it, and its examples.
+
+        Ridge regressions on ranks and on every label's distances from all ranks predict each row
+        from the others.  "scores" is taken if its footrule is smaller by two standard errors.
+
+        Parameters
+        ----------
+        examples : Examples
+
+        Returns
+        -------
+        space : RankingSpace
+            This one, if weights are given or "matrix" predicts better.
+        examples : Examples
+        """
+        if self.structure.weights != "auto":
+            return self, examples
+        from structsolve.plugins.permutation.choice import better_weights  # takes part in training
+
+        ranks = examples.labels.reshape(examples.n, -1)
+        weights = better_weights(examples.nodes, ranks)
+        if weights == "matrix":
+            return self, examples
+        structure = PermutationStructure("ranking", weights)
+        space = RankingSpace(
+            structure, self.classes_, self.n_features, self.intercept, degrees(weights)
+        )
+        packed = space._examples(examples.nodes, examples.offsets, ranks)
+        return space, replace(packed, sample_weight=examples.sample_weight)
 
     def pack(self, X: Any, Y: Any = None, unseen: str = "error") -> Examples:
         """Return packed rows; a label has K ranks; see :meth:`structsolve.Space.pack`.

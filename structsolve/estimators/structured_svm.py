@@ -433,7 +433,8 @@ class StructuredSVM(AlphaPathMixin, FittedMixin, BaseEstimator):
     ) -> tuple[Space, Examples]:
         structure, intercept = self._structure_for(y), bool(self.fit_intercept)
         if not are_marginals(structure, y):
-            return learn_space(structure, X, y, classes, intercept, sample_weight)
+            space, examples = learn_space(structure, X, y, classes, intercept, sample_weight)
+            return (space, examples) if self.kernel is not None else space.suited_to(examples)
         if self.class_weight is not None:
             refuse_marginals(structure, y, f"class_weight is {self.class_weight!r}")
         if self._kernel() is not None:

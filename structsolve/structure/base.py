@@ -255,6 +255,25 @@ class Space:
         """
         raise NotImplementedError(f"{type(self).__name__} does not implement pack()")
 
+    def suited_to(self, examples: Examples) -> tuple[Space, Examples]:
+        """Return the space, and its examples, with the parameters that training data decide.
+
+        :class:`~structsolve.StructuredSVM` calls it after ``make_space()``, but not with a kernel.
+        Where it is not called, such parameters need a meaning of their own.
+
+        Parameters
+        ----------
+        examples : Examples
+            Packed training data, with labels and weights.
+
+        Returns
+        -------
+        space : Space
+            By default this one.
+        examples : Examples
+        """
+        return self, examples
+
     def pack_sizes(self, sizes: Any, **topology: Any) -> Examples:
         """Return examples of given sizes, without features, for scores computed elsewhere.
 

@@ -12,6 +12,7 @@ import numpy as np
 from sklearn.linear_model import RidgeCV
 
 from structsolve import StructuredSVM
+from structsolve.plugins.permutation import PermutationStructure
 
 FOOD = ["soup", "rice", "fish", "beans", "bread", "cake"]
 rng = np.random.default_rng(0)
@@ -21,7 +22,10 @@ Y = np.argsort(np.argsort(-taste, axis=1), axis=1)  # ranks: 0 is the best
 train, test = slice(0, 200), slice(200, 400)
 
 # %%
-model = StructuredSVM("permutation", loss="spearman", alpha=0.01, tol=0.01)
+# ``weights="matrix"`` is for the picture: by default training would find that one score for each
+# label is enough.
+structure = PermutationStructure(weights="matrix")
+model = StructuredSVM(structure, loss="spearman", alpha=0.01, tol=0.01)
 model.fit(X[train], Y[train])
 guess = model.predict(X[test])
 ridge = RidgeCV().fit(X[train], Y[train]).predict(X[test]).argsort().argsort()

@@ -6,10 +6,12 @@ import scipy.sparse as sp
 from checks import refused, reloaded
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from sklearn.base import clone
 
 import structsolve
 from structsolve import StructuredSVM
 from structsolve.plugins.permutation import PermutationStructure
+from structsolve.plugins.permutation.choice import PENALTIES, _left_out, _principal, better_weights
 from structsolve.plugins.permutation.degrees import expand, rank_polynomials
 from structsolve.testing import check_structure
 
@@ -87,3 +89,67 @@ def test_shell_spelling_and_refusals():
     refused("expected 'matrix'", StructuredSVM(pairs).fit, [np.zeros((2, 2, 1))], [[0, 1]])
     model = StructuredSVM(PermutationStructure(weights="scores"), max_iter=2, tol=0.9).fit(X, Y)
     refused("features", model.predict, X[:, :2])
+
+
+@pytest.mark.parametrize("d, sparse", [(3, False), (30, False), (3, True), (30, True)])
+def test_left_out_rows_are_those_of_refits(d, sparse):
+    rng = np.random.default_rng(d)
+    n, targets = 20, rng.normal(size=(20, 4))
+    X = rng.integers(-2, 3, (n, d)).astype(float)
+    Z = X if sparse else (X - X.mean(axis=0)) / np.where(X.std(axis=0) > 0, X.std(axis=0), 1)
+    vectors, values = _principal(sp.csr_matrix(X) if sparse else X)
+    assert np.allclose(np.linalg.svd(Z - Z.mean(axis=0))[1][: len(values)] ** 2, values[::-1])
+    refits = []
+    for penalty in PENALTIES:
+        predicted = []
+        for i in range(n):
+            A, y = np.delete(Z, i, axis=0), np.delete(targets, i, axis=0)
+            inner = A - A.mean(axis=0)
+            ridge = inner.T @ inner + penalty * values.mean() * np.eye(d)
+            w = np.linalg.solve(ridge, inner.T @ (y - y.mean(axis=0)))
+            predicted.append((Z[i] - A.mean(axis=0)) @ w + y.mean(axis=0))
+        refits.append(np.array(predicted))
+    expected = min(refits, key=lambda guess: np.square(guess - targets).sum())
+    assert np.allclose(_left_out(vectors, values, targets), expected)
+
+
+def noisy(n=200, d=30, K=5):
+    rng = np.random.default_rng(1)
+    X = rng.normal(size=(n, d))
+    scores = X @ rng.normal(size=(d, K)) + 2 * rng.normal(size=(n, K))
+    return X, (-scores).argsort(axis=1).argsort(axis=1)
+
+
+def test_the_default_takes_what_left_out_rows_prefer(tmp_path):
+    X, Y = noisy()
+    ends = np.where(X[:, :1] > 0, [0, 1, 2, 3, 4], [4, 1, 2, 3, 0])  # first, last or in the middle
+    middle = np.where(np.abs(X[:, :1]) > 0.7, [0, 4, 1, 2, 3], [1, 2, 0, 3, 4])
+    assert better_weights(X, Y) == better_weights(sp.csr_matrix(X), Y) == "scores"
+    assert better_weights(X[:9], Y[:9]) == better_weights(0 * X, Y) == "matrix"
+    assert better_weights(np.abs(X), middle) == better_weights(X[:, :1], ends) == "matrix"
+    model = StructuredSVM("permutation").fit(X[:150], Y[:150])
+    assert model.space_.structure.weights == "scores" and "pair" in model.coef_
+    matrix = StructuredSVM(PermutationStructure(weights="matrix")).fit(X[:150], Y[:150])
+    fewer = [m.score(X[150:], Y[150:], metric="kendall-tau") for m in (model, matrix)]
+    assert fewer[0] > fewer[1] + 0.05
+    assert np.array_equal(reloaded(model, tmp_path).predict(X), model.predict(X))
+    kept = np.arange(150) % 3 > 0  # rows of weight 0 count for nothing
+    weighted = StructuredSVM("permutation", alpha=0.01, tol=1e-6, max_iter=500)
+    weighted.fit(X[:150], Y[:150], sample_weight=kept.astype(float))
+    alone = clone(weighted).fit(X[:150][kept], Y[:150][kept])
+    assert np.allclose(weighted.coef_["pair"], alone.coef_["pair"], atol=0.02)
+    for settings_ in ({"kernel": "rbf"}, {"structure": PermutationStructure(weights="matrix")}):
+        other = StructuredSVM(**{"structure": "permutation", **settings_}).fit(X, Y)
+        assert other.space_.structure.weights in ("auto", "matrix"), settings_
+    refused("200 rows of X, 9 rankings", StructuredSVM("permutation").fit, X, Y[:9])
+
+
+def test_alpha_counts_examples_not_pairs():
+    X, Y = noisy()
+    alpha = {
+        w: StructuredSVM(PermutationStructure(weights=w), max_iter=1, tol=0.99).fit(X, Y).alpha_
+        for w in ("matrix", "scores", "rank:2")
+    }
+    assert alpha["matrix"] / 10 < min(alpha["scores"], alpha["rank:2"])
+    assert PermutationStructure(weights="scores").alike_nodes
+    assert not PermutationStructure().alike_nodes
