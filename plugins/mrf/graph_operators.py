@@ -183,7 +183,7 @@ def unpacked_oracle(space: Any, bind: Any) -> Any:
     return partial(small_graph, space.graphs(probes[0]), FEW)
 
 
-def bind_power(space: GraphSpace, power: str, layout: Any) -> Any:
+def bind_power(space: Any, power: str, layout: Any) -> Any:
     """Return the operator of a power.
 
     Parameters
@@ -200,9 +200,10 @@ def bind_power(space: GraphSpace, power: str, layout: Any) -> Any:
     """
     shape, name = space.graphs(layout), oracle_name(space.structure, layout)
     backend = cone_program(shape, name) if power == "cones" else None
-    if backend is not None:
-        return ask_program_power(space, backend, power)(layout)
-    return make_power(shape, name, power, layout)
+    if backend is None:
+        return make_power(shape, name, power, layout)
+    bind: Any = ask_program_power(space, backend, power)
+    return bind(layout)
 
 
 def graph_power(space: GraphSpace, power: str) -> Any:
