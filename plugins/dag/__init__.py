@@ -105,10 +105,10 @@ def structsolve_parts(space):
 @_hooks.hookimpl
 def structsolve_power(space, power):
     if space.unions_are_hard:
-        from structsolve.plugins.dag._union_oracle import UnionRelaxation
+        from structsolve.lp import ask_program_power  # heavy
+        from structsolve.plugins.dag.union_program import TIGHT
 
-        relaxation = partial(UnionRelaxation, space.shape, space.union_program)
-        return relaxation if power == "relaxation" else None
+        return ask_program_power(space, f"lp:{TIGHT}", power) if power == "relaxation" else None
     if power == "relaxation":
         return integral_relaxation(space)
     from structsolve.plugins.dag import _leaf_oracle, _oracle

@@ -8,8 +8,8 @@ rounds it to a label with a bound; prediction solves the integer program.
 import numpy as np
 
 cimport cython
-from libc.string cimport memcpy, memset
-from structsolve.operators cimport Oracle, Relaxation
+from libc.string cimport memcpy
+from structsolve.operators cimport Oracle
 from structsolve.part_layout cimport PartLayout
 
 from structsolve.plugins.dag._shape cimport HierarchyShape
@@ -64,47 +64,4 @@ cdef class UnionOracle(Oracle):
             answer, bound[0] = self.program.rounded(_scores(self.shape, theta))
         view = np.ascontiguousarray(answer, dtype=np.int32)
         memcpy(label, &view[0], self.shape.M * sizeof(int))
-        return 0
-
-
-@cython.final
-cdef class UnionRelaxation(Relaxation):
-    """The linear relaxation of unions of paths, by a program in Python, with the GIL.
-
-    Parameters
-    ----------
-    shape : HierarchyShape
-    program : UnionProgram
-    layout : PartLayout
-    """
-
-    cdef HierarchyShape shape
-    cdef object program
-
-    def __init__(self, HierarchyShape shape not None, program, PartLayout layout not None):
-        super().__init__(layout)
-        self.shape, self.program = shape, program
-        self.n_states = shape.n_states
-
-    cdef int relax(self, Py_ssize_t i, const double* theta, double* mu, int* label,
-                   double* value, double* bound, char* work) except -1 nogil:
-        cdef Py_ssize_t v
-        cdef bint whole = True
-        memset(mu, 0, self.shape.size * sizeof(double))
-        with gil:
-            self._relax(theta, mu, bound)
-        value[0] = 0
-        for v in range(self.shape.M):
-            whole = whole and (mu[v] == 0 or mu[v] == 1)
-            label[v] = mu[v] == 1
-            if mu[v] > 0:
-                value[0] += theta[v] * mu[v]
-        bound[0] = bound[0] if bound[0] > value[0] else value[0]
-        return whole
-
-    cdef int _relax(self, const double* theta, double* mu, double* bound) except -1:
-        cdef const double[::1] point
-        answer, bound[0] = self.program.relax(_scores(self.shape, theta))
-        point = answer
-        memcpy(mu, &point[0], self.shape.M * sizeof(double))
         return 0

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import numbers
 import warnings
 from typing import Any
 
@@ -266,28 +265,3 @@ def check_k(k: Any, most: int, what: str = "k") -> int:
             f"{what} is {k!r}, expected an integer from 1 to {most}, the number of classes"
         )
     return int(k)
-
-
-def check_epsilon(epsilon: Any) -> float:
-    """Return the checked width of an inexact scan.
-
-    Parameters
-    ----------
-    epsilon : float
-
-    Returns
-    -------
-    float
-
-    Raises
-    ------
-    ValueError
-        When it is negative or not finite.
-    """
-    plain = isinstance(epsilon, numbers.Real) and not isinstance(epsilon, bool)
-    if not plain or not 0 <= float(epsilon) < np.inf:
-        raise ValueError(
-            f"epsilon is {epsilon!r}, expected a finite number >= 0: by how much a score may be "
-            "off; 0 is exact"
-        )
-    return float(epsilon)

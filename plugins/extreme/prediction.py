@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Iterator
 from typing import Any, TypeVar
 
@@ -13,7 +12,6 @@ from structsolve.estimators.calibration import KEPT, Calibration, fit_calibratio
 from structsolve.estimators.common import CommonMixin, LogProbaMixin, OnlyIf
 from structsolve.examples.packing import check_weights, listed
 from structsolve.plugins.extreme.checks import (
-    check_epsilon,
     check_k,
     encode,
     read_labels,
@@ -99,7 +97,7 @@ class ExtremePredictionMixin(LogProbaMixin, CommonMixin):
         form, size, parts = self._label_form, len(self.classes_), []
         assert form is not None
         for first, last in self._blocks(X.shape[0], 8 * size):
-            numbers, scores, _ = self._top(some_rows(X, first, last), size)
+            numbers, scores = self._top(some_rows(X, first, last), size)
             row, place = np.nonzero(scores > 0)
             ones = np.ones(len(row), np.float32)
             shape = last - first, size
@@ -108,9 +106,7 @@ class ExtremePredictionMixin(LogProbaMixin, CommonMixin):
         labels.sort_indices()
         return as_form(labels, form, self.classes_)
 
-    def predict_topk(
-        self, X: Any, k: int = 5, epsilon: float | None = None, return_bounds: bool = False
-    ) -> tuple[np.ndarray, ...]:
+    def predict_topk(self, X: Any, k: int = 5) -> tuple[np.ndarray, np.ndarray]:
         """Return the k best classes of every example with their scores, best first.
 
         Parameters
@@ -118,18 +114,11 @@ class ExtremePredictionMixin(LogProbaMixin, CommonMixin):
         X : as for :meth:`fit`
         k : int, default=5
             From 1 to the number of classes.
-        epsilon : float, optional
-            Deprecated; the next minor version drops it.  Models of one-vs-some have so few weights
-            that no scan ends early.
-        return_bounds : bool, default=False
-            Deprecated with ``epsilon``: bounds of exact scans are 0.
 
         Returns
         -------
         classes : ndarray of shape (n, k)
         scores : ndarray of float32 of shape (n, k)
-        bounds : ndarray of float64 of shape (n,)
-            With ``return_bounds``.
 
         Examples
         --------
@@ -140,17 +129,8 @@ class ExtremePredictionMixin(LogProbaMixin, CommonMixin):
         """
         X = self._read(X)
         k = check_k(k, len(self.classes_))
-        if epsilon is not None or return_bounds:
-            warnings.warn(
-                "predict_topk: epsilon and return_bounds are deprecated and will be removed in the "
-                "next minor version; leave them out: scans are exact, and cost the same",
-                FutureWarning,
-                stacklevel=2,
-            )
-        width = 0.0 if epsilon is None else check_epsilon(epsilon)
-        numbers, scores, bounds = self._top(X, k, width)
-        answer = self.classes_[numbers], scores
-        return (*answer, bounds) if return_bounds else answer
+        numbers, scores = self._top(X, k)
+        return self.classes_[numbers], scores
 
     def decision_function(self, X: Any, classes: Any = None) -> np.ndarray:
         """Return the scores of all classes, or of the given ones.
@@ -194,7 +174,7 @@ class ExtremePredictionMixin(LogProbaMixin, CommonMixin):
             if some:
                 own[:] = self._weights.scores(rows, np.tile(chosen, (last - first, 1)))
                 continue
-            numbers, sorted_scores, _ = self._top(rows, len(self.classes_))
+            numbers, sorted_scores = self._top(rows, len(self.classes_))
             every = np.empty(sorted_scores.shape, np.float32)
             np.put_along_axis(every, numbers.astype(np.int64), sorted_scores, axis=1)
             own[:] = every if classes is None else every[:, chosen]
@@ -261,9 +241,8 @@ class ExtremePredictionMixin(LogProbaMixin, CommonMixin):
         self._check_names(X)
         return read_rows(X, self.n_features_in_, self.max_memory)
 
-    def _top(self, X: sp.csr_matrix, k: int, epsilon: float = 0.0) -> tuple[np.ndarray, ...]:
-        jobs = effective_jobs(self.n_jobs)
-        return self._weights.top(X, k, epsilon=epsilon, n_jobs=jobs)[:3]
+    def _top(self, X: sp.csr_matrix, k: int) -> tuple[np.ndarray, np.ndarray]:
+        return self._weights.top(X, k, n_jobs=effective_jobs(self.n_jobs))[:2]
 
     @staticmethod
     def _blocks(n: int, width: int) -> Iterator[tuple[int, int]]:
@@ -308,7 +287,7 @@ class ExtremePredictionMixin(LogProbaMixin, CommonMixin):
             raise ValueError(
                 f"y: none of {len(numbers)} examples is of a class that was there in training"
             )
-        ids, scores, _ = self._top(X, kept)
+        ids, scores = self._top(X, kept)
         hits = ids == numbers[:, None]
         places = np.where(hits.any(axis=1), hits.argmax(axis=1), kept)
         used = weights > 0
@@ -358,7 +337,7 @@ class ExtremePredictionMixin(LogProbaMixin, CommonMixin):
         whole = np.empty((n, n_classes) if k is None else (n, k))
         columns = np.empty((n, k or 0), np.int32)
         for first, last in self._blocks(n, 24 * kept):
-            ids, scores, _ = self._top(some_rows(X, first, last), kept)
+            ids, scores = self._top(some_rows(X, first, last), kept)
             shares, rest = calibration.probabilities(scores)
             if k is None:
                 whole[first:last] = rest[:, None] / max(n_classes - kept, 1)

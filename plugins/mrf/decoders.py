@@ -158,7 +158,8 @@ def make_power(shape: Any, name: str, power: str, layout: Any) -> Any:
     """Return the operator of a power for the oracle ``name``.
 
     The k best labels and max-marginals exist if the oracle is exact, on forests and other narrow
-    graphs.  The linear relaxation and its cones always exist.
+    graphs.  The linear relaxation always exists; cones are enumerated, unless
+    :func:`cone_program` names a solver of programs.
 
     Parameters
     ----------
@@ -172,16 +173,13 @@ def make_power(shape: Any, name: str, power: str, layout: Any) -> Any:
     """
     if power in ("kbest", "max-marginals"):
         return _make_ranking(shape, algorithm_of(shape, name, layout), power, layout)
-    by_program = _by_program(name)
-    if power == "relaxation" and name == "mincut":
+    if power == "cones":
+        return EnumeratedCones(shape, layout)
+    if name == "mincut":
         oracle = partial(cuts.CutOracle, _networks(shape, layout))
         return IntegralRelaxation(oracle, partial(GraphParts, shape), layout)
-    linear = _programs(name if by_program else "lp", layout)
-    if power == "cones":
-        if by_program or shape.labelings > CONSTRAINED:
-            return _linear.LinearCones(linear, shape, layout)
-        return EnumeratedCones(shape, layout)
-    if by_program:
+    linear = _programs(name if _by_program(name) else "lp", layout)
+    if _by_program(name):
         return _linear.LinearRelaxation(linear, shape, layout)
     if shape.forest:
         oracle, parts = partial(_oracle.ForestOracle, shape), partial(GraphParts, shape)
@@ -190,6 +188,24 @@ def make_power(shape: Any, name: str, power: str, layout: Any) -> Any:
         return _with_cut(_linear.RoofRelaxation(shape, layout), shape, name, layout)
     finish = _linear.LinearRelaxation(linear, shape, layout)
     return _with_cut(DualRelaxation(finish, RELAXED, shape, layout), shape, name, layout)
+
+
+def cone_program(shape: Any, name: str) -> str | None:
+    """Return the LP backend for cones of the label plane.
+
+    Parameters
+    ----------
+    shape, name
+        See :func:`make_oracle`.
+
+    Returns
+    -------
+    str or None
+        None if there are few labelings, which are enumerated.
+    """
+    if _by_program(name):
+        return name
+    return "lp" if shape.labelings > CONSTRAINED else None
 
 
 def _with_cut(relaxation: Any, shape: Any, name: str, layout: Any) -> Any:

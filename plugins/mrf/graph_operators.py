@@ -9,10 +9,17 @@ import logging
 from functools import partial
 from typing import Any, Protocol
 
+from structsolve.lp import ask_program_power
 from structsolve.part_layout import PartLayout
 from structsolve.plugins.mrf._oracle import ExactOracle, ForestOracle
 from structsolve.plugins.mrf._small_graph import small_graph
-from structsolve.plugins.mrf.decoders import FEW, graph_plans, make_oracle, make_power
+from structsolve.plugins.mrf.decoders import (
+    FEW,
+    cone_program,
+    graph_plans,
+    make_oracle,
+    make_power,
+)
 from structsolve.plugins.mrf.elimination._sums import EliminationSums
 from structsolve.plugins.mrf.messages._sum_product import ForestSumProduct
 from structsolve.plugins.mrf.relaxation._spanning_trees import SpanningTrees
@@ -176,7 +183,7 @@ def unpacked_oracle(space: Any, bind: Any) -> Any:
     return partial(small_graph, space.graphs(probes[0]), FEW)
 
 
-def bind_power(space: GraphSpace, power: str, layout: Any) -> Any:
+def bind_power(space: Any, power: str, layout: Any) -> Any:
     """Return the operator of a power.
 
     Parameters
@@ -191,7 +198,12 @@ def bind_power(space: GraphSpace, power: str, layout: Any) -> Any:
     structsolve.operators.Operator or None
         None if these graphs do not support the power.
     """
-    return make_power(space.graphs(layout), oracle_name(space.structure, layout), power, layout)
+    shape, name = space.graphs(layout), oracle_name(space.structure, layout)
+    backend = cone_program(shape, name) if power == "cones" else None
+    if backend is None:
+        return make_power(shape, name, power, layout)
+    bind: Any = ask_program_power(space, backend, power)
+    return bind(layout)
 
 
 def graph_power(space: GraphSpace, power: str) -> Any:

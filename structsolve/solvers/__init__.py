@@ -4,7 +4,6 @@ Takes potentials and a surrogate (a :class:`~structsolve.Problem`); returns weig
 dual and gap.
 """
 
-from ..utils.lazy import moved
 from .bcfw import BCFW
 from .choose import Auto, choose_solver
 from .consensus import ConsensusADMM
@@ -37,4 +36,3 @@ __all__ = [
     "WeightBounds",
     "choose_solver",
 ]
-__getattr__ = moved(__name__, "structsolve.plugins.multiclass", "InteriorPoint")

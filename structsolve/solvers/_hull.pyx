@@ -17,7 +17,7 @@ from ..potentials.linear cimport LinearPotentials
 from ..surrogates.base cimport Cut, Surrogate
 from ._loop cimport DualLoop
 
-from ..utils.arrays import aligned_zeros, check_counts, check_finite, check_numbers
+from ..utils.arrays import aligned_zeros, check_numbers
 
 
 cdef struct Change:
@@ -295,18 +295,8 @@ cdef class HullLoop(DualLoop):
         if "part" not in arrays:
             raise ValueError("the checkpoint was made with other steps")
         parts, values = arrays["part"], arrays["value"]
-        check_counts(counts, len(parts), "counts of parts")
         sizes = np.array([self.potentials.theta_size(i) for i in range(self.n)], dtype=np.int64)
-        if len(values) != len(parts) or (counts > sizes).any():
-            raise ValueError("the checkpoint has dual variables of another problem")
-        owners = np.repeat(np.arange(self.n), counts)
-        check_numbers(parts, self.potentials.max_theta, "parts of dual variables")
-        if (parts >= sizes[owners]).any():
-            raise ValueError("the checkpoint has dual variables of another problem")
-        places = owners * self.potentials.max_theta + parts
-        if np.unique(places).size != places.size:
-            raise ValueError("parts of dual variables: found one twice for an example")
-        check_finite({"dual variables": values})
+        self.check_parts(counts, parts, values, sizes, "parts of dual variables")
         cdef const int64_t[::1] counts_view = counts
         cdef const double[::1] value = values
         cdef const int[::1] part = parts

@@ -3,7 +3,9 @@
 
 import numpy as np
 
-from ..utils.arrays import aligned_zeros, check_finite, check_numbers, checked_array
+from ..utils.arrays import (
+    aligned_zeros, check_counts, check_finite, check_numbers, checked_array,
+)
 
 
 cdef const int* first_label(LinearPotentials potentials, Surrogate surrogate, labels,
@@ -98,6 +100,22 @@ cdef class DualLoop:
                 f"the checkpoint has {n} examples and {w.shape[0]} weights, this problem "
                 f"{self.potentials.n} and {self.w.shape[0]}"
             )
+
+    def check_parts(self, counts, parts, values, sizes, str what):
+        """Refuse dual variables of a checkpoint that are not a number for each of some parts.
+
+        ``counts`` of each example, ``parts`` and ``values`` of one after the other, parts below
+        ``sizes``, of each example or one for all.
+        """
+        check_counts(counts, len(parts), f"counts of {what}")
+        owners, most = np.repeat(np.arange(self.potentials.n), counts), np.max(sizes, initial=0)
+        check_numbers(parts, most, what)
+        ends = np.broadcast_to(sizes, counts.shape)[owners]
+        if len(values) != len(parts) or (parts >= ends).any():
+            raise ValueError("the checkpoint has dual variables of another problem")
+        if np.unique(owners * most + parts).size != len(parts):
+            raise ValueError(f"{what}: found one twice for an example")
+        check_finite({f"values of {what}": values})
 
     def continue_from(self, counters, w, average, gaps):
         """Restore the iterate and the scalars of a checkpoint."""

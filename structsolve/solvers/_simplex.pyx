@@ -18,7 +18,7 @@ from ..surrogates.base cimport Surrogate
 from ._loop cimport DualLoop
 from ._pairs cimport PairTables
 
-from ..utils.arrays import aligned_zeros, check_counts, check_finite, check_numbers
+from ..utils.arrays import aligned_zeros, check_numbers
 
 
 cdef struct Entry:
@@ -301,15 +301,7 @@ cdef class SimplexLoop(DualLoop):
         if "y" not in arrays:
             raise ValueError("the checkpoint was made with other steps")
         labels = arrays["y"]
-        check_counts(counts, len(labels), "counts of labels")
-        if len(arrays["weight"]) != len(labels) or (
-                counts.size and counts.max() >= self.n_labels):
-            raise ValueError("the checkpoint has dual variables of another problem")
-        check_numbers(labels, self.n_labels, "labels with weight")
-        places = np.repeat(np.arange(self.n), counts) * self.n_labels + labels
-        if np.unique(places).size != places.size:
-            raise ValueError("labels with weight: found one twice for an example")
-        check_finite({"weights of labels": arrays["weight"]})
+        self.check_parts(counts, labels, arrays["weight"], self.n_labels, "labels with weight")
         cdef const int64_t[::1] counts_view = counts
         cdef const double[::1] weight = arrays["weight"]
         cdef const int[::1] y = arrays["y"]

@@ -14,7 +14,7 @@ from ..hookspecs import Lazy, hookimpl
 from ..operators import IntegralRelaxation
 
 #: Makes a factory, ``layout -> operator``, of an operator that takes more than a layout.
-Bind = Callable[[Any, Any], Any]
+MakeFactory = Callable[[Any, Any], Callable[..., Any]]
 
 
 class OperatorHooks:
@@ -65,7 +65,7 @@ class OperatorHooks:
 
         return hookimpl(answer_for_ours, trylast=True)
 
-    def operator(self, home: str, bind: Bind | None = None) -> Callable[..., Any]:
+    def operator(self, home: str, bind: MakeFactory | None = None) -> Callable[..., Any]:
         """Return a hook of one operator: the oracle, the parts, the polytopes.
 
         Parameters
@@ -82,7 +82,7 @@ class OperatorHooks:
         return self.hookimpl(lambda space: self._bound(space, home, bind))
 
     def powers(
-        self, homes: Mapping[str, str], bind: Bind | None = None, integral: bool = False
+        self, homes: Mapping[str, str], bind: MakeFactory | None = None, integral: bool = False
     ) -> Callable[..., Any]:
         """Return the hook of powers.
 
@@ -107,7 +107,9 @@ class OperatorHooks:
 
         return self.hookimpl(power_of)
 
-    def projections(self, homes: Mapping[str, str], bind: Bind | None = None) -> Callable[..., Any]:
+    def projections(
+        self, homes: Mapping[str, str], bind: MakeFactory | None = None
+    ) -> Callable[..., Any]:
         """Return the hook of projections.
 
         Parameters
@@ -125,7 +127,7 @@ class OperatorHooks:
             lambda space, regularizer: self._bound(space, homes.get(regularizer), bind)
         )
 
-    def _bound(self, space: Any, home: str | None, bind: Bind | None) -> Any:
+    def _bound(self, space: Any, home: str | None, bind: MakeFactory | None) -> Any:
         if home is None:
             return None
         operator = _load(f"{self.package}.{home}")

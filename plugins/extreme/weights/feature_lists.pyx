@@ -9,7 +9,7 @@ from cython cimport floating
 from libc.math cimport INFINITY, fabs, fmax, fmin
 from libc.string cimport memcpy, memset
 
-from structsolve.utils.arrays import check_finite, check_numbers
+from structsolve.utils.arrays import check_finite, check_numbers, checked_array
 from structsolve.utils.parallel import over_examples
 from structsolve.utils.sparse import refuse_broken
 from structsolve.plugins.extreme.weights._strips cimport Strips
@@ -443,11 +443,7 @@ cdef class FeatureLists:
 
 def flat(x, dtype, what) -> "NDArray[Any]":
     """Check that x is a contiguous 1-D array of ``dtype``, and return it; it may be read-only."""
-    if not isinstance(x, np.ndarray) or x.dtype != dtype or x.ndim != 1:
-        kind = f"{x.dtype}, {x.ndim}-D" if isinstance(x, np.ndarray) else type(x).__name__
-        raise ValueError(f"{what}: found {kind}, expected a 1-D array of {np.dtype(dtype)}")
-    if not x.flags.c_contiguous or not x.flags.aligned:
-        raise ValueError(f"{what}: not contiguous; pass np.ascontiguousarray({what})")
+    checked_array(x, dtype, what)
     return x
 
 

@@ -1,4 +1,4 @@
-"""Relaxation: the local polytope of a graph, its best points, and cones over it.
+"""Relaxation: the local polytope of a graph, and its best points.
 
 ``programs`` builds the linear or integer program for a solver by name, ``polytope`` the rows for
 other packages of programs, ``_linear`` the operators on both, and those of roof duality.
@@ -17,5 +17,6 @@ and value enclose the maximum over the local polytope.  Convergence is not guara
 
 Taken: tree-reweighted sums beyond the limit of elimination's; by training with an inexact oracle
 (``Margin(relaxed=True)``): roof duality for two states, ``_dual`` for more, a program for "lp" and
-"cvxpy:NAME"; cones by bi-criteria surrogates on more than 2^16 labelings.
+"cvxpy:NAME".  Cones of the label plane on more than 2^16 labelings are programs of
+``structsolve.lp`` over the rows of ``polytope``.
 """

@@ -1,19 +1,16 @@
 # build: glue
-"""Relaxations of labelings of graphs with cycles, and relaxed cones of the label plane."""
+"""Relaxations of labelings of graphs with cycles."""
 
 import numpy as np
 
-from libc.math cimport INFINITY, fabs
+from libc.math cimport INFINITY
 from libc.string cimport memcpy, memset
-from structsolve.lp.cones cimport in_cone, rounding
-from structsolve.operators cimport Cone, ConeOracle, Relaxation
+from structsolve.operators cimport Relaxation
 from structsolve.part_layout cimport PartLayout
 
-from structsolve.plugins.mrf.tables._model cimport Model, magnitude, score, scores_of
+from structsolve.plugins.mrf.tables._model cimport Model, score, scores_of
 from structsolve.plugins.mrf.cuts._roof_duality cimport half_bytes, roof_bytes, roof_dual
 from structsolve.plugins.mrf.tables._shape cimport GraphShape
-
-from structsolve.structure.base import ConePair
 
 
 cdef class GraphRelaxation(Relaxation):
@@ -129,64 +126,6 @@ cdef class LinearRelaxation(GraphRelaxation):
             return True
         bound[0] = answer[2]
         return _keep(model, answer[0], answer[1], nodes, pairs, label)
-
-
-cdef class LinearCones(ConeOracle):
-    """The best point of the local polytope in a cone, by a linear program with two more rows.
-
-    Parameters
-    ----------
-    program : object
-        ``constrained(shape, i, unary, pair, cost_unary, cost_pair, cone)`` -> marginals of nodes
-        and of edges, or None if the cone is empty.
-    shape : GraphShape
-    layout : PartLayout
-    """
-
-    cdef object program
-    cdef GraphShape shape
-
-    def __init__(self, program, GraphShape shape not None, PartLayout layout not None):
-        super().__init__(layout)
-        self.program, self.shape, self.n_states = program, shape, shape.n_states
-        # Scores, costs, marginals.
-        self.work_bytes = 2 * shape.scores_bytes + shape.marginal_bytes
-
-    cdef int argmax_in_cone(self, Py_ssize_t i, const double* theta, const double* cost,
-                            const Cone* cone, double* mu, int* label, double* value,
-                            char* work) except -1 nogil:
-        cdef char* second = work + self.shape.scores_bytes
-        cdef double* nodes = <double*>(second + self.shape.scores_bytes)
-        cdef double* pairs = nodes + self.shape.max_unary
-        cdef Model model = self.shape.gather(i, theta, <double*>work)
-        cdef Model weights = self.shape.gather(i, cost, <double*>second)
-        cdef Py_ssize_t n = model.n + model.m
-        cdef double h, g
-        cdef int kind
-        with gil:
-            kind = self._ask(i, &model, &weights, cone, nodes, pairs, label)
-        if kind == 0:
-            return 0
-        if kind == 1:
-            h, g = score(&model, label) + cone.h0, score(&weights, label) + cone.g0
-            # A label on a strict side of the cone counts as a point of the relaxation only.
-            if in_cone(cone, h, g, rounding(n, magnitude(&model) + fabs(cone.h0)),
-                       rounding(n, magnitude(&weights) + fabs(cone.g0))):
-                value[0] = h + cone.lam * g
-                return 1
-        value[0] = (_inner(&model, nodes, pairs) + cone.h0
-                    + cone.lam * (_inner(&weights, nodes, pairs) + cone.g0))
-        self.shape.scatter(i, nodes, pairs, mu)
-        return 2
-
-    cdef int _ask(self, Py_ssize_t i, const Model* model, const Model* weights, const Cone* cone,
-                  double* nodes, double* pairs, int* label) except -1:
-        # 0 if the cone is empty, 1 with a label, 2 without; marginals in both cases.
-        pair = ConePair(cone.h0, cone.g0, cone.lam, cone.alpha, cone.beta, bool(cone.twin))
-        answer = self.program.constrained(self.shape, i, *scores_of(model), scores_of(weights), pair)
-        if answer is None:
-            return 0
-        return 1 if _keep(model, answer[0], answer[1], nodes, pairs, label) else 2
 
 
 cdef bint _keep(const Model* model, node_marginals, pair_marginals, double* nodes, double* pairs,

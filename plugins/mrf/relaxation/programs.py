@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from structsolve.lp import Highs, local_rows
-from structsolve.lp.base import ProgramCache, cone_rows
+from structsolve.lp.base import ProgramCache
 from structsolve.lp.polytope import bound_of
 
 # Error of simplex solutions at 0, 1/2 and 1.
@@ -185,30 +185,23 @@ class Programs:
         *,
         backend: str = "backend",
         warm: bool = False,
-        side: Any = None,
     ) -> tuple[LocalPolytope, np.ndarray, float] | None:
         """Return the polytope, the optimal point and an upper bound; None if it is empty."""
         finite = bool(np.isfinite(unary).all() and np.isfinite(pair).all())
         polytope, program = self._program_of(shape, i, finite, backend)
         c, constant = polytope.costs(unary, pair)
-        upper, sides = None, None
+        upper = None
         if not finite:
             barred = np.isneginf(c)
             c, upper = np.where(barred, 0.0, c), np.where(barred, 0.0, 1.0)
-        costs = c
-        if side is not None:
-            cost_unary, cost_pair, cone = side
-            d, d_constant = polytope.costs(cost_unary, cost_pair)
-            sides = cone_rows(c, constant + cone.h0, d, d_constant + cone.g0, cone)
-            costs = c + cone.lam * d
         start = self._starts.get(i) if warm and self.backend.warm else None
-        answer = self._solved(program, i, costs, upper, start, sides)
+        answer = self._solved(program, i, c, upper, start)
         unproved = answer is not None and answer.dual is None and not self.backend.accurate
-        if answer is not None and (answer.limited or (unproved and side is None)):
+        if answer is not None and (answer.limited or unproved):
             # A solver stopped by its limit returns a point far from the relaxation, or none; and
             # a rough point without duals proves no bound.
             _, program = self._program_of(shape, i, finite, "_sure")
-            answer = self._solved(program, i, costs, upper, None, sides)
+            answer = self._solved(program, i, c, upper)
         if answer is None:
             return None
         if warm:
@@ -282,30 +275,3 @@ class Programs:
             return None
         polytope, x, bound = answer
         return *polytope.marginals(x), bound
-
-    def constrained(
-        self,
-        shape: Any,
-        i: int,
-        unary: np.ndarray,
-        pair: np.ndarray,
-        costs: tuple[np.ndarray, np.ndarray],
-        cone: Any,
-    ) -> Any:
-        """Return the point of the relaxation with the largest h + lam g in a closed cone.
-
-        Parameters
-        ----------
-        shape, i, unary, pair
-            See the class.
-        costs : pair of ndarray
-            The costs in g of nodes and of edges, in the layout of the scores.
-        cone : ConePair
-
-        Returns
-        -------
-        (nodes, pairs) or None
-            Marginals of nodes and of edges; None if the cone is empty.
-        """
-        answer = self._ask(shape, i, unary, pair, side=(*costs, cone))
-        return None if answer is None else answer[0].marginals(answer[1])

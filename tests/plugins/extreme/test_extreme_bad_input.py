@@ -260,13 +260,6 @@ def test_wrong_numbers_of_classes(model, data, k):
     refused(message, model.predict_topk, data[0], k)
 
 
-@pytest.mark.parametrize("epsilon", [-0.1, np.nan, np.inf, "small", True])
-@pytest.mark.filterwarnings("ignore:predict_topk:FutureWarning")
-def test_wrong_widths_of_scans(model, data, epsilon):
-    message = "epsilon is .*, expected a finite number >= 0"
-    refused(message, model.predict_topk, data[0], 2, epsilon)
-
-
 def test_answers_that_would_not_fit(model, data):
     X = sp.csr_matrix((10**6, 60))
     small = ExtremeSVM(solver=Plain(), max_memory=1e7).fit(*data).calibrate(*data, kept=3)

@@ -311,21 +311,6 @@ def test_empty_rows_are_scored_by_the_intercept(data):
     assert without.predict(empty).tolist() == ["class 00"] * 2
 
 
-def test_bounds_of_inexact_scans_hold(model, data):
-    X, _ = data
-    true = scores_of(model, X)
-    ranked = -np.sort(-true, axis=1)
-    for epsilon in (0.0, 0.01, 0.3, 2.0):
-        for k in (1, 3):
-            with pytest.warns(FutureWarning, match="predict_topk: epsilon and return_bounds are "):
-                classes, scores, bounds = model.predict_topk(X, k, epsilon, return_bounds=True)
-            assert (bounds >= 0).all() and (bounds <= epsilon).all()
-            chosen = np.take_along_axis(true, np.searchsorted(NAMES, classes), 1)
-            np.testing.assert_allclose(scores, chosen, atol=1e-5)
-            assert (ranked[:, 0] <= chosen[:, 0] + bounds + 1e-5).all()
-            assert (ranked[:, k - 1] <= chosen[:, -1] + epsilon + 1e-5).all()
-
-
 def test_score_is_the_accuracy_and_unseen_classes_are_errors(model, data):
     X, y = data
     assert model.score(X, y) == accuracy_score(y, model.predict(X))
