@@ -22,6 +22,7 @@ from structsolve.evaluation.report import (
     row_of,
 )
 from structsolve.examples.packing import check_weights
+from structsolve.utils.lazy import moved
 from structsolve.utils.params import check_choice
 from structsolve.utils.values import equal, is_flat
 
@@ -484,3 +485,10 @@ def flatten(sequences: Sequence[Labels], name: str) -> tuple[NDArray[Any], NDArr
         f"{token_name(name, np.cumsum(lengths) - lengths, position)} is {flat[position]!r}; "
         f"expected {expected}"
     )
+
+
+__getattr__ = moved(
+    __name__,
+    "structsolve.plugins.chain.metrics",
+    *("SCHEMES", "make_span_scorer", "span_f1", "spans", "tags_from_spans"),
+)

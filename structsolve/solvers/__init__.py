@@ -4,6 +4,7 @@ Takes potentials and a surrogate (a :class:`~structsolve.Problem`); returns weig
 dual and gap.
 """
 
+from ..utils.lazy import moved
 from .bcfw import BCFW
 from .choose import Auto, choose_solver
 from .consensus import ConsensusADMM
@@ -36,3 +37,4 @@ __all__ = [
     "WeightBounds",
     "choose_solver",
 ]
+__getattr__ = moved(__name__, "structsolve.plugins.multiclass", "InteriorPoint")
