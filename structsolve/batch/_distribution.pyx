@@ -111,6 +111,7 @@ cdef class Numbers(Pass):
     cdef const unsigned char[::1] outside
     cdef Py_ssize_t vector_size, entries
     cdef Abreast second             # those of the other scores; or None
+    cdef double* values             # of numbers that are written beside gradients; or NULL
     cdef float[::1] table           # of pairs: what is expected beside the scores of nodes
 
     def __init__(self, kind, Sheet scores not None, Projection projection not None, *,
@@ -317,7 +318,13 @@ cdef class Numbers(Pass):
             if first.bad >> k & 1 or self.kind == LOG_PROBA and not (
                     -INFINITY < scores[k] <= first.logs[k] - 1):
                 self.run(i, i + 1, sums[k], room)
+                if self.values != NULL:
+                    self.scores.read(i, &room.theta[0])
+                    self.values[i] = self.number(i, &room.theta[0], &room.dense[0], room)
                 continue
+            if self.values != NULL:
+                self.values[i] = (scores[k] - first.logs[k] if self.kind == LOG_PROBA else
+                                  self.lanes.log_partition(&first, k))
             weight = 1 if self.weights == NULL else self.weights[i]
             shared = sums[k]
             if self.out.shared_step:
@@ -431,7 +438,7 @@ def numbers_of(Numbers numbers not None, double[::1] values not None, n_jobs, li
 
 
 def gradients_of(Numbers numbers not None, Sheet out not None, *, const double[::1] weights,
-                 const int64_t[::1] bounds not None, n_jobs, list rooms):
+                 double[::1] values, const int64_t[::1] bounds not None, n_jobs, list rooms):
     """Compute gradients by the scores, those of shared blocks summed or for each example.
 
     Parameters
@@ -441,9 +448,17 @@ def gradients_of(Numbers numbers not None, Sheet out not None, *, const double[:
         Overwritten.
     weights : ndarray of shape (n,), or None
         Factors of the examples.
+    values : ndarray of shape (n,), or None
+        The numbers are written there.
     bounds, n_jobs, rooms
         See :func:`over_ranges`.
     """
+    if values is not None and (numbers.lanes is None or numbers.kind >= ENTROPY):
+        numbers_of(numbers, values, n_jobs, rooms)
+    elif values is not None:
+        if values.shape[0] != numbers.scores.layout.n:
+            raise ValueError(f"values: found {values.shape[0]}, expected one per example")
+        numbers.values = &values[0]     # of the same passes
     work = numbers.projection.work_bytes
     if numbers.kind >= ENTROPY and not numbers.by_other:
         numbers.lanes = None
