@@ -215,8 +215,12 @@ static void NAME(forward)(abreast *b) {
   VEC total = SET1(0);
   for (ptrdiff_t s = 0; s < K; s++) total += LOAD(row + s * LANES);
   b->bad |= NAME(bits)(bad | ~(total > SET1(0)));
-  for (int l = 0; l < LANES; l++)
-    b->logs[l] = log((double)total[l]) + 0.69314718055994530942 * exponents[l];
+  for (int l = 0; l < LANES; l++) {
+    /* The same at whatever rows the other lanes asked for a power of two. */
+    int exponent;
+    const double part = frexp(total[l], &exponent);
+    b->logs[l] = log(part) + 0.69314718055994530942 * (exponents[l] + exponent);
+  }
 }
 
 INLINE void NAME(backward_tile)(const int N, ptrdiff_t c, ptrdiff_t K, const float *turned,
