@@ -59,16 +59,16 @@ cdef class Abreast:
     cdef float* spare(self, Block* b) noexcept nogil
     # After sums(): rows of nodes of `out` <- marginals.
     cdef void write(self, const Block* b, const int64_t* chains, Sheet out) noexcept nogil
-    # shared += factor * the marginals of shared blocks of a lane, from the rows that write() wrote.
-    # `pairs` has those of pairs, (K, K) of each lane: see pairs().
-    cdef float* pairs(self, Block* b) noexcept nogil
-    cdef void add_shared(self, const Block* b, Py_ssize_t lane, const float* pairs, double factor,
-                         double* shared) noexcept nogil
-    # What write() wrote for example i *= factor; a label's parts, times a factor, are added.
-    cdef void weigh_rows(self, const Block* b, Py_ssize_t lane, Py_ssize_t i, double factor,
-                         Sheet out) noexcept nogil
+    # Marginals of pairs, to out.each or else to spare memory: (K, K) for each lane.
+    cdef float* pairs(self, Block* b, const int64_t* chains, Sheet out) noexcept nogil
+    # The vector of example i times a factor: what write() and pairs() wrote, and shared blocks;
+    # then of its label.
+    cdef void weigh(self, const Block* b, Py_ssize_t lane, Py_ssize_t i, const float* pairs,
+                    double factor, Sheet out, double* shared) noexcept nogil
     cdef void add_label(self, const Block* b, Py_ssize_t lane, Py_ssize_t i, const int* label,
                         double factor, Sheet out, double* shared) noexcept nogil
+    # For an example that other loops wrote: out.each from its shared blocks.
+    cdef void to_each(self, Py_ssize_t i, Sheet out) noexcept nogil
     # b.scores, b.pairs -= those of another block, which keep() has copied from here.
     cdef void keep(self, Block* b) noexcept nogil
     cdef void subtract_kept(self, Block* b) noexcept nogil

@@ -22,6 +22,12 @@ cdef enum:
     MOST_BYTES = 1 << 22        # more memory is beyond the caches
 
 
+cdef void _scale(Py_ssize_t n, float factor, float* x) noexcept nogil:
+    cdef Py_ssize_t j
+    for j in range(n):
+        x[j] *= factor
+
+
 cdef class Abreast:
     """The tables of a batch of chains."""
 
@@ -87,35 +93,37 @@ cdef class Abreast:
             rows[k] = <float*>out.node.data + out.node.first[chains[k]] * self.K
         self.loops.scatter(b, b.scores, self.K, False, rows)
 
-    cdef float* pairs(self, Block* b) noexcept nogil:
+    cdef float* pairs(self, Block* b, const int64_t* chains, Sheet out) noexcept nogil:
         cdef float* tables[ABREAST_MOST]
-        cdef Py_ssize_t k
+        cdef Py_ssize_t k, size = self.K * self.K
         for k in range(b.n):
-            tables[k] = self.spare(b) + k * self.K * self.K
-        self.loops.scatter(b, b.pairs, self.K * self.K, True, tables)
-        return tables[0]
+            if out.each != NULL:
+                tables[k] = out.each + chains[k] * size
+            else:
+                tables[k] = self.spare(b) + k * size
+        self.loops.scatter(b, b.pairs, size, True, tables)
+        return self.spare(b)
 
-    cdef void add_shared(self, const Block* b, Py_ssize_t lane, const float* pairs, double factor,
-                         double* shared) noexcept nogil:
+    cdef void weigh(self, const Block* b, Py_ssize_t lane, Py_ssize_t i, const float* pairs,
+                    double factor, Sheet out, double* shared) noexcept nogil:
         cdef Py_ssize_t K = self.K, s, t, last = (b.length[lane] - 1) * K
+        cdef float* rows = <float*>out.node.data + out.node.first[i] * K
         cdef double* table = shared + self.transition
-        pairs += lane * K * K
+        if factor != 1:
+            _scale(b.length[lane] * K, <float>factor, rows)
+        if out.each != NULL:
+            if factor != 1:
+                _scale(K * K, <float>factor, out.each + i * K * K)
+        else:
+            pairs += lane * K * K
+            for s in range(K):
+                for t in range(K):
+                    table[s * self.stride + t] += factor * pairs[s * K + t]
         for s in range(K):
-            for t in range(K):
-                table[s * self.stride + t] += factor * pairs[s * K + t]
-        for s in range(K if last >= 0 else 0):
             if self.start >= 0:
-                shared[self.start + s] += factor * b.scores[s * self.count + lane]
+                shared[self.start + s] += rows[s]
             if self.end >= 0:
-                shared[self.end + s] += factor * b.scores[(last + s) * self.count + lane]
-
-    cdef void weigh_rows(self, const Block* b, Py_ssize_t lane, Py_ssize_t i, double factor,
-                         Sheet out) noexcept nogil:
-        cdef float* rows = <float*>out.node.data + out.node.first[i] * self.K
-        cdef float single = <float>factor
-        cdef Py_ssize_t j
-        for j in range(b.length[lane] * self.K):
-            rows[j] *= single
+                shared[self.end + s] += rows[last + s]
 
     cdef void add_label(self, const Block* b, Py_ssize_t lane, Py_ssize_t i, const int* label,
                         double factor, Sheet out, double* shared) noexcept nogil:
@@ -123,12 +131,23 @@ cdef class Abreast:
         cdef Py_ssize_t v, last = b.length[lane] - 1
         for v in range(last + 1):
             rows[v * self.K + label[v]] += <float>factor
-            if v:
+            if v and out.each != NULL:
+                out.each[(i * self.K + label[v - 1]) * self.K + label[v]] += <float>factor
+            elif v:
                 shared[self.transition + label[v - 1] * self.stride + label[v]] += factor
         if self.start >= 0:
             shared[self.start + label[0]] += factor
         if self.end >= 0:
             shared[self.end + label[last]] += factor
+
+    cdef void to_each(self, Py_ssize_t i, Sheet out) noexcept nogil:
+        cdef const double* table = out.shared + i * out.shared_step + self.transition
+        cdef Py_ssize_t s, t
+        if out.each == NULL:
+            return
+        for s in range(self.K):
+            for t in range(self.K):
+                out.each[(i * self.K + s) * self.K + t] = <float>table[s * self.stride + t]
 
     cdef double log_partition(self, const Block* b, Py_ssize_t lane) noexcept nogil:
         return b.logs[lane] + b.tops[lane] + (b.length[lane] - 1) * self.top

@@ -311,13 +311,14 @@ cdef class Numbers(Pass):
             first.bad |= second.bad | first.forbidden
             self.lanes.subtract_kept(&first)
         self.lanes.write(&first, chains, self.out)
-        pairs = self.lanes.pairs(&first)
+        pairs = self.lanes.pairs(&first, chains, self.out)
         for k in range(n):
             i = chains[k]
             # No gradient of forbidden labels; gradients near 0 need doubles.
             if first.bad >> k & 1 or self.kind == LOG_PROBA and not (
                     -INFINITY < scores[k] <= first.logs[k] - 1):
                 self.run(i, i + 1, sums[k], room)
+                self.lanes.to_each(i, self.out)
                 if self.values != NULL:
                     self.scores.read(i, &room.theta[0])
                     self.values[i] = self.number(i, &room.theta[0], &room.dense[0], room)
@@ -329,8 +330,7 @@ cdef class Numbers(Pass):
             shared = sums[k]
             if self.out.shared_step:
                 shared = self.out.shared + i * self.out.shared_step
-            self.lanes.add_shared(&first, k, pairs, sign * weight, shared)
-            self.lanes.weigh_rows(&first, k, i, sign * weight, self.out)
+            self.lanes.weigh(&first, k, i, pairs, sign * weight, self.out, shared)
             if self.kind == LOG_PROBA:
                 self.lanes.add_label(&first, k, i, self.label(i), weight, self.out, shared)
         return 0
@@ -463,6 +463,8 @@ def gradients_of(Numbers numbers not None, Sheet out not None, *, const double[:
     if numbers.kind >= ENTROPY and not numbers.by_other:
         numbers.lanes = None
         work = max(work, numbers.projection.derivative_bytes())
+    if numbers.lanes is not None:
+        out.open_each(numbers.lanes.transition)
     numbers.out, numbers.weights = out, NULL if weights is None else &weights[0]
     over_ranges(numbers, bounds, n_jobs, rooms, work_bytes=work, entries=numbers.entries)
 

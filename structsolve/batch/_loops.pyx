@@ -249,14 +249,15 @@ cdef int _marginals_abreast(Abreast lanes, const int64_t* chains, Py_ssize_t man
         lanes.open(&block, chains, n, align(&room.work[0] + bytes))
         lanes.sums(&block, True, True)
         lanes.write(&block, chains, out)
-        pairs = lanes.pairs(&block)
+        pairs = lanes.pairs(&block, chains, out)
         for k in range(n):
             i = chains[k]
             if block.bad >> k & 1:
                 _marginals(i, lanes.sheet, out, projection, &values[i], room)
+                lanes.to_each(i, out)
                 continue
             values[i] = lanes.log_partition(&block, k)
-            lanes.add_shared(&block, k, pairs, 1, out.shared + i * out.shared_step)
+            lanes.weigh(&block, k, i, pairs, 1, out, out.shared + i * out.shared_step)
         chains += n
         many -= n
     return 0
@@ -294,7 +295,10 @@ def marginals_of(Sheet scores not None, Sheet out not None, Projection projectio
             for i in range(first, last):
                 _marginals(i, scores, out, projection, &values[i], room)
 
-    more = 0 if lanes is None else lanes.bytes + 64
+    more = 0
+    if lanes is not None:
+        more = lanes.bytes + 64
+        out.open_each(lanes.transition)
     in_rooms(piece, layout.examples.offsets, n_jobs, rooms, layout, bytes + more)
     out.store(out.shared)
 
