@@ -141,10 +141,9 @@ class Distribution(NumberMethods[jax.Array], Function):
 
         def both_host(batch: Mapped, labels: Any, *arrays: Any) -> Any:
             values = np.empty(batch.batch.places.examples.n)
-            own = operands(batch, labels, arrays[:k], arrays[k:])
-            parts = [number_gradient(kind, each=True, values=values, **own)]
-            if two:
-                parts.append(number_gradient(kind, each=True, by_other=True, **own))
+            own = operands(batch, labels, arrays[:k], arrays[k:]) | {"each": True}
+            parts = [number_gradient(kind, values=values, **own)]
+            parts += [number_gradient(kind, by_other=True, **own)] if two else []
             return batch.numbers(values), [a for part in parts for a in batch.apart(part, True)]
 
         @jax.custom_jvp
