@@ -42,8 +42,15 @@ cdef class ChainSumProduct(LabelingProjection):
         Of a chain space.
     forbidden : tuple (pairs, first, last), optional
         Masks of :class:`~structsolve.plugins.chain._forbidden.Forbidden`.
+
+    Attributes
+    ----------
+    linear_chain : tuple of int, or None
+        First double of transitions, start and end scores in theta, -1 for none: all scores there
+        are beside those of nodes.  None: pairs have other scores, or none, or some are forbidden.
     """
 
+    cdef readonly object linear_chain
     cdef ChainShape shape
     cdef ChainMessages messages
     cdef Forbidden forbidden
@@ -57,6 +64,9 @@ cdef class ChainSumProduct(LabelingProjection):
         self.move_bytes = derivative_bytes(self.shape.max_nodes, self.shape.K, self.shape.stride)
         self.move_bytes += 8 * self.shape.stride * (self.shape.max_nodes + self.shape.K)
         self.line = _line(self.shape.max_nodes)
+        shape = self.shape
+        if forbidden is None and shape.transition >= 0 and shape.edge_size == 0:
+            self.linear_chain = shape.transition, shape.start, shape.end
 
     cdef int partition(self, Py_ssize_t i, const double* theta, double* value,
                        char* work) except -1 nogil:

@@ -2,13 +2,14 @@
 
 import numpy as np
 
-from libc.math cimport INFINITY, isfinite
+from libc.math cimport INFINITY, fabs, isfinite
 from libc.stdint cimport int64_t
 from libc.string cimport memcpy, memset
 from ..algorithms.labelings cimport LabelingProjection
 from ..operators cimport Loss, Oracle, Parts, Projection
 from ..part_layout cimport PartLayout
 from ..utils.alignment cimport align
+from ._abreast cimport ABREAST_MOST, Abreast, Block, abreast_of
 from ._passes cimport Pass, Room, by_size, number_of
 from ._sheets cimport Sheet
 
@@ -62,6 +63,19 @@ cdef double inner(Py_ssize_t n, const double* mu, const double* theta) noexcept 
     return total
 
 
+cdef void _centre(Py_ssize_t rows, Py_ssize_t stride, Py_ssize_t K, double* x) noexcept nogil:
+    # Shifts K numbers of each row, such that the largest of all is 0.
+    cdef double top = -INFINITY
+    cdef Py_ssize_t r, s
+    for r in range(rows):
+        for s in range(K):
+            top = max(top, x[r * stride + s])
+    if top > -INFINITY:
+        for r in range(rows):
+            for s in range(K):
+                x[r * stride + s] -= top
+
+
 cdef class Numbers(Pass):
     """One number of the distribution of each example, and its gradient by the scores.
 
@@ -96,6 +110,9 @@ cdef class Numbers(Pass):
     cdef const int[::1] labels
     cdef const unsigned char[::1] outside
     cdef Py_ssize_t vector_size, entries
+    cdef Abreast second             # those of the other scores; or None
+    cdef double* values             # of numbers that are written beside gradients; or NULL
+    cdef float[::1] table           # of pairs: what is expected beside the scores of nodes
 
     def __init__(self, kind, Sheet scores not None, Projection projection not None, *,
                  Sheet other=None, bint by_other=False, Parts parts=None, labels=None,
@@ -117,6 +134,61 @@ cdef class Numbers(Pass):
             raise ValueError(f"labels: found {len(labels)}, expected those of {n} examples")
         self.vector_size = scores.layout.max_theta + 8
         self.entries = self.vector_size + (0 if parts is None else parts.max_entries)
+        self.open_abreast()
+
+    cdef int open_abreast(self) except -1:
+        cdef Abreast bounded
+        if self.kind == EXPECTED_LOSS:
+            return 0
+        self.lanes = abreast_of(self.projection, self.scores)
+        if self.lanes is None or self.other is None:
+            return 0
+        self.second = abreast_of(self.projection, self.other)
+        bounded = self.lanes if self.by_other else self.second
+        if bounded is None or bounded.forbids:  # cross-entropies may be infinite
+            self.lanes = self.second = None
+            return 0
+        table, other = np.asarray(self.lanes.tables), np.asarray(self.second.tables)
+        self.table = table - other if self.kind == DIVERGENCE else other
+        return 0
+
+    cdef int several(self, const int64_t* chains, Py_ssize_t n, double* out,
+                     Room room) except -1 nogil:
+        # Numbers of several chains side by side.
+        cdef Block first, second
+        cdef double logs[ABREAST_MOST]
+        cdef Py_ssize_t k, i
+        cdef bint slow
+        cdef char* memory = align(&room.work[0] + self.bytes)
+        second.bad = second.forbidden = 0
+        if self.second is not None:
+            self.second.open(&second, chains, n, memory)
+            self.second.log_partitions(&second, logs)
+            # Its scores stay, behind the memory of the first.
+            memcpy(self.second.spare(&second), second.scores,
+                   second.L * second.K * self.lanes.count * sizeof(float))
+            second.scores = self.second.spare(&second)
+        self.lanes.open(&first, chains, n, memory)
+        if self.kind == ENTROPY:
+            self.lanes.entropies(&first, logs)
+        elif self.kind == CROSS_ENTROPY or self.kind == DIVERGENCE:
+            self.lanes.cross_entropies(&first, &second, self.kind == DIVERGENCE, &self.table[0],
+                                         logs)
+        else:
+            self.lanes.log_partitions(&first, logs)
+        for k in range(n):
+            i = chains[k]
+            out[i] = logs[k]
+            if self.kind == LOG_PROBA:
+                out[i] = -INFINITY
+                if not self.outside[i]:
+                    out[i] = self.lanes.score(&first, k, self.label(i)) - first.logs[k]
+            # Small differences of large numbers need doubles.
+            slow = self.kind != LOG_PARTITION and not fabs(out[i]) >= 1
+            if slow or (first.bad | second.bad | second.forbidden) >> k & 1:
+                self.scores.read(i, &room.theta[0])
+                out[i] = self.number(i, &room.theta[0], &room.dense[0], room)
+        return 0
 
     cdef double sum_alone(self, Py_ssize_t i, const double* theta, double* spare,
                           char* work) except? -1 nogil:
@@ -129,7 +201,23 @@ cdef class Numbers(Pass):
             _no_distribution(i, total)
         return total
 
-    cdef double number(self, Py_ssize_t i, const double* theta, double* mu,
+    cdef void centre(self, Py_ssize_t i, double* theta) noexcept nogil:
+        # A number added to all scores of a node, or of a pair of nodes, changes scores and the
+        # log-partition alike.  Without it, large ones cost no digits of their difference.
+        cdef Py_ssize_t v, K, stride, shared = self.scores.layout.shared_size
+        if self.labeling is None:
+            return
+        K, stride = self.labeling.base.K, self.labeling.base.stride
+        if self.labeling.base.transition >= 0:
+            _centre(K, stride, K, theta + self.labeling.base.transition)
+        for v in range(self.scores.layout.nodes_of(i)):
+            _centre(1, stride, K, theta + shared + v * stride)
+        if self.labeling.base.edge_size:
+            theta += self.scores.layout.edge_start(i)
+            for v in range(self.scores.layout.edges_of(i)):
+                _centre(K, stride, K, theta + v * self.labeling.base.edge_size)
+
+    cdef double number(self, Py_ssize_t i, double* theta, double* mu,
                        Room room) except? -1 nogil:
         cdef Py_ssize_t j, n = self.scores.layout.theta_size(i)
         cdef double* more = &room.value[0]
@@ -141,6 +229,7 @@ cdef class Numbers(Pass):
             const = self.costs(i, mu, more, room)
         if self.kind == LOG_PARTITION:
             return self.sum_alone(i, theta, mu, work)
+        self.centre(i, theta)
         # A bound of each of the others would fail by rounding.
         if self.kind == LOG_PROBA:
             return min(0.0, self.score(i, theta, room) - self.sum_alone(i, theta, mu, work))
@@ -150,6 +239,7 @@ cdef class Numbers(Pass):
         if self.kind == EXPECTED_LOSS:
             return inner(n, mu, more) + const
         self.other.read(i, more)
+        self.centre(i, more)
         if self.kind == CROSS_ENTROPY:
             const = -inner(n, mu, more)
             return const + self.sum_alone(i, more, mu, second)
@@ -198,6 +288,56 @@ cdef class Numbers(Pass):
             self.projection.derivative(i, theta, more, dense, align(work))
         return 0
 
+    cdef int run_several(self, const int64_t* chains, Py_ssize_t n, double** sums,
+                         Room room) except -1 nogil:
+        cdef Block first, second
+        cdef double scores[ABREAST_MOST]
+        cdef Py_ssize_t k, i
+        cdef double weight, sign = -1 if self.kind == LOG_PROBA else 1
+        cdef const float* pairs
+        cdef double* shared
+        cdef char* memory = align(&room.work[0] + self.bytes)
+        if self.second is not None:
+            self.second.open(&second, chains, n, memory)
+            self.second.sums(&second, True, True)
+            self.second.keep(&second)
+        self.lanes.open(&first, chains, n, memory)
+        for k in range(n if self.kind == LOG_PROBA else 0):
+            scores[k] = -INFINITY
+            if not self.outside[chains[k]]:
+                scores[k] = self.lanes.score(&first, k, self.label(chains[k]))
+        self.lanes.sums(&first, True, True)
+        if self.second is not None:
+            first.bad |= second.bad | first.forbidden
+            self.lanes.subtract_kept(&first)
+        self.lanes.write(&first, chains, self.out)
+        pairs = self.lanes.pairs(&first, chains, self.out)
+        for k in range(n):
+            i = chains[k]
+            # No gradient of forbidden labels; gradients near 0 need doubles.
+            if first.bad >> k & 1 or self.kind == LOG_PROBA and not (
+                    -INFINITY < scores[k] <= first.logs[k] - 1):
+                self.run(i, i + 1, sums[k], room)
+                self.lanes.to_each(i, self.out)
+                if self.values != NULL:
+                    self.scores.read(i, &room.theta[0])
+                    self.values[i] = self.number(i, &room.theta[0], &room.dense[0], room)
+                continue
+            if self.values != NULL:
+                self.values[i] = (scores[k] - first.logs[k] if self.kind == LOG_PROBA else
+                                  self.lanes.log_partition(&first, k))
+            weight = 1 if self.weights == NULL else self.weights[i]
+            shared = sums[k]
+            if self.out.shared_step:
+                shared = self.out.shared + i * self.out.shared_step
+            self.lanes.weigh(&first, k, i, pairs, sign * weight, self.out, shared)
+            if self.kind == LOG_PROBA:
+                self.lanes.add_label(&first, k, i, self.label(i), weight, self.out, shared)
+        return 0
+
+    cdef const int* label(self, Py_ssize_t i) noexcept nogil:
+        return &self.labels[self.parts.layout.label_offsets[i]]
+
     cdef int check_within(self, Py_ssize_t i, const double* mu, const double* theta) except -1 nogil:
         cdef Py_ssize_t j
         for j in range(self.scores.layout.theta_size(i)):
@@ -207,7 +347,7 @@ cdef class Numbers(Pass):
 
     cdef Py_ssize_t encode(self, Py_ssize_t i, Room room) except -1 nogil:
         # The parts of the label, behind the vector in room.value.
-        cdef const int* label = &self.labels[self.parts.layout.label_offsets[i]]
+        cdef const int* label = self.label(i)
         cdef Py_ssize_t k, n, size = self.scores.layout.theta_size(i)
         n = self.parts.encode(i, label, &room.index[0], &room.value[self.vector_size])
         for k in range(n):
@@ -272,7 +412,16 @@ def numbers_of(Numbers numbers not None, double[::1] values not None, n_jobs, li
         raise ValueError(f"values: found {values.shape[0]}, expected {layout.n}")
 
     def piece(Py_ssize_t first, Py_ssize_t last, Room room):
-        cdef Py_ssize_t i
+        cdef Py_ssize_t i, size
+        cdef const int64_t[::1] order
+        if numbers.lanes is not None:
+            order, i = numbers.lanes.order(first, last), 0
+            with nogil:
+                while i < last - first:
+                    size = min(numbers.lanes.count, last - first - i)
+                    numbers.several(&order[i], size, &values[0], room)
+                    i += size
+            return
         with nogil:
             for i in range(first, last):
                 numbers.scores.read(i, &room.theta[0])
@@ -281,12 +430,15 @@ def numbers_of(Numbers numbers not None, double[::1] values not None, n_jobs, li
     work_bytes = numbers.projection.work_bytes
     if numbers.other is not None:
         work_bytes += work_bytes + 64
+    if numbers.lanes is not None:
+        numbers.bytes = work_bytes
+        work_bytes += numbers.lanes.bytes + 64
     in_rooms(piece, layout.examples.offsets, n_jobs, rooms, layout, work_bytes,
              entries=numbers.entries)
 
 
 def gradients_of(Numbers numbers not None, Sheet out not None, *, const double[::1] weights,
-                 const int64_t[::1] bounds not None, n_jobs, list rooms):
+                 double[::1] values, const int64_t[::1] bounds not None, n_jobs, list rooms):
     """Compute gradients by the scores, those of shared blocks summed or for each example.
 
     Parameters
@@ -296,12 +448,23 @@ def gradients_of(Numbers numbers not None, Sheet out not None, *, const double[:
         Overwritten.
     weights : ndarray of shape (n,), or None
         Factors of the examples.
+    values : ndarray of shape (n,), or None
+        The numbers are written there.
     bounds, n_jobs, rooms
         See :func:`over_ranges`.
     """
+    if values is not None and (numbers.lanes is None or numbers.kind >= ENTROPY):
+        numbers_of(numbers, values, n_jobs, rooms)
+    elif values is not None:
+        if values.shape[0] != numbers.scores.layout.n:
+            raise ValueError(f"values: found {values.shape[0]}, expected one per example")
+        numbers.values = &values[0]     # of the same passes
     work = numbers.projection.work_bytes
     if numbers.kind >= ENTROPY and not numbers.by_other:
+        numbers.lanes = None
         work = max(work, numbers.projection.derivative_bytes())
+    if numbers.lanes is not None:
+        out.open_each(numbers.lanes.transition)
     numbers.out, numbers.weights = out, NULL if weights is None else &weights[0]
     over_ranges(numbers, bounds, n_jobs, rooms, work_bytes=work, entries=numbers.entries)
 

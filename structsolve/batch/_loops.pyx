@@ -10,6 +10,7 @@ from ..part_layout cimport PartLayout
 from ..surrogates._fenchel_young cimport FenchelYoung
 from ..surrogates.base cimport Cut, Surrogate
 from ..utils.alignment cimport align
+from ._abreast cimport Abreast, Block, abreast_of
 from ._passes cimport Pass, Room, by_size, number_of
 from ._sheets cimport Sheet
 
@@ -225,6 +226,43 @@ def labels_of(Sheet scores not None, Oracle oracle not None, int[::1] labels not
     in_rooms(piece, layout.examples.offsets, n_jobs, rooms, layout, oracle.work_bytes)
 
 
+cdef int _marginals(Py_ssize_t i, Sheet scores, Sheet out, Projection projection, double* value,
+                    Room room) except -1 nogil:
+    cdef double ignored
+    cdef Py_ssize_t j
+    scores.read(i, &room.theta[0])
+    projection.project(i, &room.theta[0], &room.dense[0], &ignored, value, &room.work[0])
+    out.write(i, &room.dense[0], 1)
+    for j in range(scores.layout.shared_size):
+        out.shared[i * out.shared_step + j] = room.dense[j]
+    return 0
+
+
+cdef int _marginals_abreast(Abreast lanes, const int64_t* chains, Py_ssize_t many, Sheet out,
+                            Projection projection, double* values, Py_ssize_t bytes,
+                            Room room) except -1 nogil:
+    cdef Block block
+    cdef const float* pairs
+    cdef Py_ssize_t i, k, n
+    while many > 0:
+        n = min(lanes.count, many)
+        lanes.open(&block, chains, n, align(&room.work[0] + bytes))
+        lanes.sums(&block, True, True)
+        lanes.write(&block, chains, out)
+        pairs = lanes.pairs(&block, chains, out)
+        for k in range(n):
+            i = chains[k]
+            if block.bad >> k & 1:
+                _marginals(i, lanes.sheet, out, projection, &values[i], room)
+                lanes.to_each(i, out)
+                continue
+            values[i] = lanes.log_partition(&block, k)
+            lanes.weigh(&block, k, i, pairs, 1, out, out.shared + i * out.shared_step)
+        chains += n
+        many -= n
+    return 0
+
+
 def marginals_of(Sheet scores not None, Sheet out not None, Projection projection not None,
                  double[::1] values not None, n_jobs, list rooms):
     """Compute the maximiser of a projection for every example, and an upper bound of its value.
@@ -241,20 +279,27 @@ def marginals_of(Sheet scores not None, Sheet out not None, Projection projectio
         See :func:`gradients`.
     """
     cdef PartLayout layout = scores.layout
+    cdef Abreast lanes = abreast_of(projection, scores)
+    cdef Py_ssize_t bytes = projection.work_bytes
 
     def piece(Py_ssize_t first, Py_ssize_t last, Room room):
-        cdef Py_ssize_t i, j
-        cdef double ignored
+        cdef Py_ssize_t i
+        cdef const int64_t[::1] order
+        if lanes is not None:
+            order = lanes.order(first, last)
+            with nogil:
+                _marginals_abreast(lanes, &order[0], last - first, out, projection, &values[0],
+                                   bytes, room)
+            return
         with nogil:
             for i in range(first, last):
-                scores.read(i, &room.theta[0])
-                projection.project(i, &room.theta[0], &room.dense[0], &ignored, &values[i],
-                                   &room.work[0])
-                out.write(i, &room.dense[0], 1)
-                for j in range(layout.shared_size):
-                    out.shared[i * out.shared_step + j] = room.dense[j]
+                _marginals(i, scores, out, projection, &values[i], room)
 
-    in_rooms(piece, layout.examples.offsets, n_jobs, rooms, layout, projection.work_bytes)
+    more = 0
+    if lanes is not None:
+        more = lanes.bytes + 64
+        out.open_each(lanes.transition)
+    in_rooms(piece, layout.examples.offsets, n_jobs, rooms, layout, bytes + more)
     out.store(out.shared)
 
 

@@ -1,6 +1,8 @@
 # Passes over the examples of a batch, in the memory of threads.
+from libc.stdint cimport int64_t
 from ..operators cimport Operator
 from ..part_layout cimport PartLayout
+from ._abreast cimport Abreast
 from ._sheets cimport Sheet
 
 
@@ -23,8 +25,15 @@ cdef class Room:
 cdef class Pass:
     cdef Sheet scores, out
     cdef const double* weights      # factors of the vectors of examples; NULL: 1
+    cdef Abreast lanes              # for several chains at once; or None
+    cdef Py_ssize_t bytes           # scratch memory before theirs
 
     # dense <- the vector of an example with the scores theta (room.theta).
     cdef int vector(self, Py_ssize_t i, const double* theta, double* dense,
                     Room room) except -1 nogil
     cdef int run(self, Py_ssize_t first, Py_ssize_t last, double* sums, Room room) except -1 nogil
+    # run() for several chains, each with its own sum.
+    cdef int run_several(self, const int64_t* chains, Py_ssize_t n, double** sums,
+                         Room room) except -1 nogil
+    cdef int run_abreast(self, const int64_t[::1] bounds, Py_ssize_t first, Py_ssize_t last,
+                         double[:, ::1] sums, Room room) except -1

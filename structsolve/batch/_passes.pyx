@@ -5,6 +5,7 @@ import numpy as np
 from libc.stdint cimport int64_t
 from ..operators cimport Operator
 from ..part_layout cimport PartLayout
+from ._abreast cimport ABREAST_MOST
 
 from ..examples.packed import Examples
 from ..utils.arrays import aligned_zeros
@@ -85,6 +86,27 @@ cdef class Pass:
                     sums[j] += weight * dense[j]
         return 0
 
+    cdef int run_several(self, const int64_t* chains, Py_ssize_t n, double** sums,
+                         Room room) except -1 nogil:
+        return 0
+
+    cdef int run_abreast(self, const int64_t[::1] bounds, Py_ssize_t first, Py_ssize_t last,
+                         double[:, ::1] sums, Room room) except -1:
+        # The ranges first .. last - 1.
+        cdef const int64_t[::1] order = self.lanes.order(bounds[first], bounds[last])
+        cdef const int64_t[::1] owner = np.repeat(np.arange(first, last),
+                                                  np.diff(bounds[first : last + 1]))
+        cdef double* own[ABREAST_MOST]
+        cdef Py_ssize_t i = 0, k, n, many = order.shape[0]
+        with nogil:
+            while i < many:
+                n = min(self.lanes.count, many - i)
+                for k in range(n):
+                    own[k] = &sums[owner[order[i + k] - bounds[first]], 0]
+                self.run_several(&order[i], n, own, room)
+                i += n
+        return 0
+
 
 def over_ranges(Pass shared not None, const int64_t[::1] bounds not None, n_jobs, list rooms,
                 *, Py_ssize_t work_bytes, Py_ssize_t entries):
@@ -103,10 +125,16 @@ def over_ranges(Pass shared not None, const int64_t[::1] bounds not None, n_jobs
     cdef PartLayout layout = shared.scores.layout
     cdef Py_ssize_t k, j, size = layout.shared_size, n = bounds.shape[0] - 1, many = NODES_PER_CALL
     cdef double[:, ::1] sums = np.zeros((n + 1, size + 1))
+    if shared.lanes is not None:
+        shared.bytes = work_bytes
+        work_bytes += shared.lanes.bytes + 64
     offsets = layout.examples.offsets
 
     def piece(Py_ssize_t first, Py_ssize_t last, Room room):
         cdef Py_ssize_t k, a, z
+        if shared.lanes is not None:
+            shared.run_abreast(bounds, first, last, sums, room)
+            return
         if layout.offsets[bounds[last]] - layout.offsets[bounds[first]] <= many:
             with nogil:
                 for k in range(first, last):

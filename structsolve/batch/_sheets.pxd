@@ -22,7 +22,11 @@ cdef class Sheet:
     cdef Py_ssize_t n_shared
     cdef object table, owners
     cdef list places, tables
+    # The array of a block that each example has, which loops write in place of store(); or NULL.
+    cdef float* each
 
+    # Sets `each` for the block that begins at `start` in theta, if it is float32.
+    cdef int open_each(self, Py_ssize_t start) except -1
     cdef int take(self, place, array, bint each, bint written) except -1
     cdef int open(self, Rows* rows, place, array, first) except -1
     # Copies the doubles of `shared` to the users' arrays.

@@ -294,6 +294,14 @@ cdef class Sheet:
             )
         return 0
 
+    cdef int open_each(self, Py_ssize_t start) except -1:
+        for place, array in self.tables if self.shared_step else ():
+            if place.start == start and cnp.PyArray_TYPE(array) == cnp.NPY_FLOAT:
+                self.each = <float*>cnp.PyArray_DATA(array)
+                self.owners.append(array)
+                self.tables = [table for table in self.tables if table[1] is not array]
+        return 0
+
     cdef int store(self, const double* theta) except -1:
         # Copy the shared blocks' doubles in theta to the arrays, one set or one per example.
         cdef Py_ssize_t i, start, size, rows, cols, stride

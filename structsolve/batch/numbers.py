@@ -62,6 +62,7 @@ def number_gradient(
     weights: Any = None,
     each: bool = False,
     by_other: bool = False,
+    values: np.ndarray | None = None,
     n_jobs: int | None = None,
 ) -> Scores:
     """Return gradients of :func:`number` by the scores, or by the other ones.
@@ -75,6 +76,8 @@ def number_gradient(
     each : bool, default=False
         Shared blocks have one array for each example; else they are sums.
     by_other : bool, default=False
+    values : ndarray of float64 of shape (n,), optional
+        The numbers are written there; not with ``by_other``.
 
     Returns
     -------
@@ -91,7 +94,10 @@ def number_gradient(
     projection, n = gibbs(binding), binding.layout.n
     weights = None if weights is None else checked_weights(weights, n)
     if kind == "expected_loss" and not costly(binding, loss).has_costs:
-        proba = np.exp(number("log_proba", space, scores, labels=labels, n_jobs=n_jobs))
+        logs = number("log_proba", space, scores, labels=labels, n_jobs=n_jobs)
+        proba = np.exp(logs)
+        if values is not None:
+            values[:], values = -np.expm1(logs), None
         kind, weights = "log_proba", -proba * (1 if weights is None else weights)
     if kind not in ("log_partition", "log_proba") and not (by_other or projection.has_derivative):
         raise ValueError(
@@ -107,7 +113,7 @@ def number_gradient(
     answer = each_like(own, source) if each else like(own, source)
     target = sheet_of(answer, binding, own, each=each or bool(source.shared_step), written=True)
     run: dict[str, Any] = {"bounds": binding.bounds, "n_jobs": n_jobs, "rooms": binding.rooms}
-    gradients_of(numbers, target, weights=weights, **run)
+    gradients_of(numbers, target, weights=weights, values=values, **run)
     return answer
 
 

@@ -164,11 +164,7 @@ class Marginals(Function):
         return given.in_form(self._function(given)(given.arrays, given.lengths))
 
     def _function(self, given: Given) -> Any:
-        like, shared = given.like(), given.shared
-        out = tuple(
-            jax.ShapeDtypeStruct((given.n, *a.shape), a.dtype) if each else a
-            for a, each in zip(like, shared)
-        )
+        like, out = given.like(), given.each()
 
         def host(batch: Mapped, *arrays: Any) -> Any:
             scores = batch.scores(arrays)

@@ -139,6 +139,22 @@ class Distribution(NumberMethods[jax.Array], Function):
             f"{kind} of structure {self.structure.name!r} has no second derivatives",
         )
 
+        def both_host(batch: Mapped, labels: Any, *arrays: Any) -> Any:
+            values = np.empty(batch.batch.places.examples.n)
+            own = operands(batch, labels, arrays[:k], arrays[k:]) | {"each": True}
+            parts = [number_gradient(kind, values=values, **own)]
+            parts += [number_gradient(kind, by_other=True, **own)] if two else []
+            return batch.numbers(values), [a for part in parts for a in batch.apart(part, True)]
+
+        @jax.custom_jvp
+        def both(arrays: Any, labels: Any, lengths: Any) -> Any:
+            like = numbers, list(given.each() * (2 if two else 1))
+            return call(given.host(both_host), like, lengths, labels, *arrays)
+
+        @both.defjvp
+        def both_jvp(primals: Any, tangents: Any) -> Any:
+            raise NotImplementedError(slope.why)
+
         @jax.custom_jvp
         def value(arrays: Any, labels: Any, lengths: Any) -> Any:
             return call(given.host(host), numbers, lengths, labels, *arrays)
@@ -146,6 +162,10 @@ class Distribution(NumberMethods[jax.Array], Function):
         @value.defjvp
         def value_jvp(primals: Any, tangents: Any) -> Any:
             arrays, labels, lengths = primals
+            if given.apart:  # one pass for the number and its gradient
+                answer, parts = both(*primals)
+                each = [(g * t).reshape(given.n, -1).sum(1) for g, t in zip(parts, tangents[0])]
+                return answer, sum(each).astype(numbers.dtype)
             (moves,) = slope(given.residuals(labels, lengths, arrays), tangents[0])
             return value(*primals), moves
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from math import prod
 from typing import Any
 
 import jax
@@ -17,6 +18,9 @@ try:
     from jax.experimental.buffer_callback import buffer_callback
 except ImportError:  # before JAX 0.6
     buffer_callback = None
+
+#: Numbers of shared blocks' gradients that may be kept for each example.
+MOST_APART = 1 << 20
 
 
 class Function:
@@ -87,6 +91,7 @@ class Given:
         self.shapes = {name: array.shape for name, array in zip(named, self.arrays)}
         self.lengths = None if lengths is None else jnp.asarray(lengths)
         self._batches, self._examples, self._graphs = batches, examples, graphs
+        self._alone: Mapped | None = None  # neither mapped axes nor lengths: the same at each call
         if not isinstance(self.lengths, jax.core.Tracer):
             self.batch(self.lengths)  # raises errors before the call
 
@@ -126,7 +131,11 @@ class Given:
         """
 
         def run(lead: tuple[int, ...], lengths: Any, *args: Any) -> Any:
-            return function(Mapped(self, lead, lengths), *args)
+            if lead or lengths is not None:
+                return function(Mapped(self, lead, lengths), *args)
+            if self._alone is None:
+                self._alone = Mapped(self, lead, lengths)
+            return function(self._alone, *args)
 
         # Native code has no examples of given graphs but these.
         return run if self._examples is None and not self._graphs else one_by_one(run)
@@ -155,6 +164,27 @@ class Given:
         tuple of jax.ShapeDtypeStruct
         """
         return tuple(jax.ShapeDtypeStruct(a.shape, a.dtype) for a in self.arrays)
+
+    @property
+    def apart(self) -> bool:
+        """Whether gradients of each example fit beside its scores: padded rows, no large blocks."""
+        lead, each = self._batches.lead(self.shapes), 0
+        for shape, shared in zip(self.shapes.values(), self.shared):
+            each += prod(shape) * self.n if shared else 0
+        many = len(self.shapes) - sum(self.shared)  # rows of edges may be packed
+        return lead is not None and len(lead) > 1 and many == 1 and each <= MOST_APART
+
+    def each(self) -> tuple[Any, ...]:
+        """Return :meth:`like`, but shared blocks with one array for each example.
+
+        Returns
+        -------
+        tuple of jax.ShapeDtypeStruct
+        """
+        return tuple(
+            jax.ShapeDtypeStruct((self.n, *a.shape), a.dtype) if shared else a
+            for a, shared in zip(self.like(), self.shared)
+        )
 
     def residuals(self, labels: Any, lengths: Any, arrays: Any) -> tuple[Any, ...]:
         """Return all arrays that derivatives depend on.
@@ -245,26 +275,31 @@ def call(host: Any, like: Any, *arrays: Any, mapped: int = 0) -> Any:
     """
     axes = [None if a is None else a.ndim - mapped for a in arrays]
     wide = [a is not None and a.dtype == np.float64 for a in arrays]
+    leaves, form = jax.tree.flatten(like)
 
-    def run(*given: Any) -> Any:
+    def run(*given: Any) -> list[np.ndarray]:
         own = [a if a is None else _array_of(a, two) for a, two in zip(given, wide)]
         known = [(a, axis) for a, axis in zip(own, axes) if a is not None and axis is not None]
-        lead = np.broadcast_shapes(*(a.shape[: a.ndim - axis] for a, axis in known))
-        answer = host(lead, *own)
-        return jax.tree.map(lambda a, s: _halves(np.asarray(a, s.dtype)), answer, like)
+        lead: tuple[int, ...] = ()
+        if any(a.ndim > axis for a, axis in known):
+            lead = np.broadcast_shapes(*(a.shape[: a.ndim - axis] for a, axis in known))
+        flat = jax.tree.leaves(host(lead, *own))
+        return [_halves(np.asarray(a, s.dtype)) for a, s in zip(flat, leaves)]
 
     halves = [_words(a) if two else a for a, two in zip(arrays, wide)]
-    answer = _callback(run, jax.tree.map(_like, like), halves)
-    return jax.tree.map(lambda a, s: _numbers(a) if s.dtype == np.float64 else a, answer, like)
+    flat = _callback(run, [_like(s) for s in leaves], halves)
+    both = zip(flat, leaves)
+    return form.unflatten([_numbers(a) if s.dtype == np.float64 else a for a, s in both])
 
 
-def _callback(run: Callable[..., Any], like: Any, arrays: Any) -> Any:
+def _callback(run: Callable[..., list[np.ndarray]], like: Any, arrays: Any) -> Any:
     """Call a function of NumPy arrays; on the CPU without JAX's copies, ten times as fast."""
     if buffer_callback is None or jax.default_backend() != "cpu":
         return jax.pure_callback(run, like, *arrays, vmap_method="expand_dims")
 
     def write(_: Any, out: Any, *given: Any) -> None:
-        jax.tree.map(lambda o, a: np.copyto(np.asarray(o), a), out, run(*given))
+        for own, array in zip(out, run(*given)):
+            np.copyto(np.asarray(own), array)
 
     return buffer_callback(write, like, vmap_method="expand_dims")(*arrays)
 

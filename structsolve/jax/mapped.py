@@ -79,6 +79,8 @@ class Mapped:
             Shared blocks are those of each example if they differ between the batches.
         """
         k, answer = len(self.lead), []
+        if not k:
+            return list(arrays)
         for block, array in zip(self.blocks, arrays):
             own = array.shape[k:]
             if block.kind != "shared" or len(own) > len(block.shape):

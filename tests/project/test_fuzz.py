@@ -63,8 +63,8 @@ def test_every_compiled_callable_is_in_the_harness():
 
 #: Classes whose objects no case is given: room of one call, and operators of rare settings.
 UNMADE = {
-    "batch._passes.Room", "batch._passes.Pass", "batch._passes.EachSize", "batch._loops._Gradients",
-    "batch._sheets.Place",
+    "batch._abreast.Abreast", "batch._passes.Room", "batch._passes.Pass", "batch._passes.EachSize",
+    "batch._loops._Gradients", "batch._sheets.Place",
     "batch._distribution.Numbers", "batch._sheets.Sheet",
     "estimators.decode.Room", "plugins.risk._decode._Scratch", "lp.oracle.ProgramCones",
     "plugins.extreme.weights._strips.Strips", "plugins.extreme.weights.feature_lists.Space",

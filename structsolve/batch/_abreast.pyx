@@ -1,0 +1,243 @@
+"""Batches of chains for loops that treat one chain in each lane of a vector, in float32.
+
+Only scores in float32 take this way: all others, and chains whose scores span too much, are for the
+projections' own loops in doubles.
+"""
+
+import numpy as np
+
+from libc.math cimport INFINITY
+from libc.stdint cimport int64_t
+from libc.string cimport memcpy, memset
+from ..part_layout cimport PartLayout
+from ..simd.loops cimport ss_loop_table, ss_loops
+from ._sheets cimport Sheet
+
+cdef extern from "structsolve/batch/abreast_loops.h" nogil:
+    const double ABREAST_SPAN
+    const abreast_loops* loops_of "abreast_of"(const char*)
+
+cdef enum:
+    LEAST_CHAINS = 8            # fewer leave most lanes empty
+    MOST_BYTES = 1 << 22        # more memory is beyond the caches
+
+
+cdef void _scale(Py_ssize_t n, float factor, float* x) noexcept nogil:
+    cdef Py_ssize_t j
+    for j in range(n):
+        x[j] *= factor
+
+
+cdef class Abreast:
+    """The tables of a batch of chains."""
+
+    cdef const int64_t[::1] order(self, Py_ssize_t first, Py_ssize_t last):
+        if self.even:
+            return np.arange(first, last)
+        lengths = np.diff(np.asarray(self.sheet.layout.examples.offsets)[first : last + 1])
+        # Those of one length keep their order, so sums over chains do not depend on threads.
+        return first + np.argsort(-lengths, kind="stable")
+
+    cdef void open(self, Block* b, const int64_t* chains, Py_ssize_t n,
+                   char* memory) noexcept nogil:
+        cdef Py_ssize_t k, size = self.rows * self.K * self.count, K = self.K
+        cdef const float* rows = <const float*>self.sheet.node.data
+        memset(b, 0, sizeof(Block))
+        b.n, b.K = n, K
+        for k in range(n):
+            b.length[k] = self.sheet.layout.nodes_of(chains[k])
+            b.rows[k] = rows + self.sheet.node.first[chains[k]] * K
+            b.L = max(b.L, b.length[k])
+        for k in range(n, self.count):  # all lanes hold some chain
+            b.length[k], b.rows[k] = b.length[0], b.rows[0]
+        b.factors, b.turned = self.scores + K * K, self.scores + 2 * K * K
+        if self.start >= 0:
+            b.start = self.scores + 3 * K * K
+        if self.end >= 0:
+            b.end = self.scores + 3 * K * K + K
+        b.scores = <float*>memory
+        b.ahead, b.alpha, b.pairs = b.scores + size, b.scores + 2 * size, b.scores + 3 * size
+        self.loops.gather(b)
+        self.loops.weigh(b)
+        for k in range(n):
+            if b.length[k] == 0:
+                b.bad |= 1U << k
+
+    cdef void sums(self, Block* b, bint nodes, bint pairs) noexcept nogil:
+        self.loops.forward(b)
+        self.loops.backward(b, nodes)
+        if pairs:
+            self.loops.outer(b)
+
+    cdef float* spare(self, Block* b) noexcept nogil:
+        return b.pairs + self.K * self.K * self.count
+
+    cdef void keep(self, Block* b) noexcept nogil:
+        cdef float* spare = self.spare(b)
+        cdef Py_ssize_t table = self.K * self.K * self.count
+        memcpy(spare, b.pairs, table * sizeof(float))
+        memcpy(spare + table, b.scores, b.L * self.K * self.count * sizeof(float))
+
+    cdef void subtract_kept(self, Block* b) noexcept nogil:
+        cdef const float* spare = self.spare(b)
+        cdef Py_ssize_t k, table = self.K * self.K * self.count
+        for k in range(table):
+            b.pairs[k] -= spare[k]
+        for k in range(b.L * self.K * self.count):
+            b.scores[k] -= spare[table + k]
+
+    cdef void write(self, const Block* b, const int64_t* chains, Sheet out) noexcept nogil:
+        cdef float* rows[ABREAST_MOST]
+        cdef Py_ssize_t k
+        for k in range(b.n):
+            rows[k] = <float*>out.node.data + out.node.first[chains[k]] * self.K
+        self.loops.scatter(b, b.scores, self.K, False, rows)
+
+    cdef float* pairs(self, Block* b, const int64_t* chains, Sheet out) noexcept nogil:
+        cdef float* tables[ABREAST_MOST]
+        cdef Py_ssize_t k, size = self.K * self.K
+        for k in range(b.n):
+            if out.each != NULL:
+                tables[k] = out.each + chains[k] * size
+            else:
+                tables[k] = self.spare(b) + k * size
+        self.loops.scatter(b, b.pairs, size, True, tables)
+        return self.spare(b)
+
+    cdef void weigh(self, const Block* b, Py_ssize_t lane, Py_ssize_t i, const float* pairs,
+                    double factor, Sheet out, double* shared) noexcept nogil:
+        cdef Py_ssize_t K = self.K, s, t, last = (b.length[lane] - 1) * K
+        cdef float* rows = <float*>out.node.data + out.node.first[i] * K
+        cdef double* table = shared + self.transition
+        if factor != 1:
+            _scale(b.length[lane] * K, <float>factor, rows)
+        if out.each != NULL:
+            if factor != 1:
+                _scale(K * K, <float>factor, out.each + i * K * K)
+        else:
+            pairs += lane * K * K
+            for s in range(K):
+                for t in range(K):
+                    table[s * self.stride + t] += factor * pairs[s * K + t]
+        for s in range(K):
+            if self.start >= 0:
+                shared[self.start + s] += rows[s]
+            if self.end >= 0:
+                shared[self.end + s] += rows[last + s]
+
+    cdef void add_label(self, const Block* b, Py_ssize_t lane, Py_ssize_t i, const int* label,
+                        double factor, Sheet out, double* shared) noexcept nogil:
+        cdef float* rows = <float*>out.node.data + out.node.first[i] * self.K
+        cdef Py_ssize_t v, last = b.length[lane] - 1
+        for v in range(last + 1):
+            rows[v * self.K + label[v]] += <float>factor
+            if v and out.each != NULL:
+                out.each[(i * self.K + label[v - 1]) * self.K + label[v]] += <float>factor
+            elif v:
+                shared[self.transition + label[v - 1] * self.stride + label[v]] += factor
+        if self.start >= 0:
+            shared[self.start + label[0]] += factor
+        if self.end >= 0:
+            shared[self.end + label[last]] += factor
+
+    cdef void to_each(self, Py_ssize_t i, Sheet out) noexcept nogil:
+        cdef const double* table = out.shared + i * out.shared_step + self.transition
+        cdef Py_ssize_t s, t
+        if out.each == NULL:
+            return
+        for s in range(self.K):
+            for t in range(self.K):
+                out.each[(i * self.K + s) * self.K + t] = <float>table[s * self.stride + t]
+
+    cdef double log_partition(self, const Block* b, Py_ssize_t lane) noexcept nogil:
+        return b.logs[lane] + b.tops[lane] + (b.length[lane] - 1) * self.top
+
+    cdef void log_partitions(self, Block* b, double* out) noexcept nogil:
+        cdef Py_ssize_t k
+        self.loops.forward(b)
+        for k in range(b.n):
+            out[k] = self.log_partition(b, k)
+
+    cdef double score(self, const Block* b, Py_ssize_t lane, const int* label) noexcept nogil:
+        # Of the scores less the largest ones, whose log-partition is b.logs.
+        cdef Py_ssize_t K = self.K, v, cell, pair
+        cdef double total = 0
+        for v in range(b.length[lane]):
+            cell = (v * K + label[v]) * self.count + lane
+            if b.ahead[cell] == 0:
+                return -INFINITY
+            total += b.scores[cell]
+            if v:
+                pair = label[v - 1] * K + label[v]
+                if b.factors[pair] == 0:
+                    return -INFINITY
+                total += self.scores[pair]
+        return total
+
+    cdef void entropies(self, Block* b, double* out) noexcept nogil:
+        cdef Py_ssize_t k
+        self.sums(b, False, True)
+        self.loops.mean_pairs(b, self.scores, out)
+        for k in range(b.n):
+            out[k] = b.logs[k] - (b.mean[k] + out[k])
+
+    cdef void cross_entropies(self, Block* b, Block* second, bint divergence,
+                              const float* table, double* out) noexcept nogil:
+        cdef Py_ssize_t k
+        self.loops.forward(b)
+        if divergence:
+            for k in range(b.L * self.K * self.count):
+                b.scores[k] -= second.scores[k]
+        else:
+            b.scores = second.scores
+        self.loops.backward(b, False)
+        self.loops.outer(b)
+        self.loops.mean_pairs(b, table, out)
+        for k in range(b.n):
+            out[k] += b.mean[k]
+            out[k] = second.logs[k] + (out[k] - b.logs[k] if divergence else -out[k])
+
+
+cdef Abreast abreast_of(projection, Sheet sheet):
+    cdef Abreast own
+    cdef PartLayout layout = sheet.layout
+    cdef Py_ssize_t s, t, K = sheet.node.cols, stride = sheet.node.stride
+    cdef double low, ignored
+    cdef const ss_loop_table* loops = ss_loops(stride)
+    cdef const abreast_loops* own_loops = loops_of(loops.name)
+    cdef const double* pairs
+    cdef double[::1] exponentials
+    cdef float* table
+    starts = getattr(projection, "linear_chain", None)
+    if (starts is None or own_loops == NULL or layout.n < LEAST_CHAINS or sheet.shared_step
+            or not sheet.node.single or sheet.node.data == NULL
+            or any([array.dtype != np.float32 for _, array in sheet.tables])):
+        return None
+    own = Abreast.__new__(Abreast)
+    own.loops, own.sheet, own.K, own.count = own_loops, sheet, K, own_loops.lanes
+    own.rows = max(layout.max_nodes + 1, K)
+    own.even = layout.offsets[layout.n] == layout.n * layout.max_nodes
+    own.transition, own.start, own.end = starts
+    own.stride = stride
+    # Rows of scores, of two kinds of messages, and of spare(); two tables.
+    own.bytes = 4 * own.count * K * (4 * own.rows + 2 * K) + 64
+    pairs = sheet.shared + own.transition
+    loops.range(K, pairs, stride, K, -INFINITY, &low, &own.top)
+    if own.bytes > MOST_BYTES or not own.top - low <= ABREAST_SPAN:
+        return None
+    loops.range(K, pairs, stride, K, INFINITY, &low, &ignored)
+    own.forbids = low == -INFINITY
+    exponentials = np.empty(K * stride)
+    loops.exp_rows(K, pairs, stride, K, own.top, &exponentials[0])
+    own.tables = np.empty(3 * K * K + 2 * K, np.float32)
+    own.scores = table = &own.tables[0]
+    for s in range(K):
+        for t in range(K):
+            table[s * K + t] = max(pairs[s * stride + t] - own.top, -2 * ABREAST_SPAN)
+            table[(K + s) * K + t] = table[(2 * K + t) * K + s] = exponentials[s * stride + t]
+    for s in range(K):
+        if own.start >= 0:
+            table[3 * K * K + s] = sheet.shared[own.start + s]
+        if own.end >= 0:
+            table[3 * K * K + K + s] = sheet.shared[own.end + s]
+    return own
