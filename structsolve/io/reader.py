@@ -57,6 +57,8 @@ class Reader(Params):
     any_structure: bool = False
     #: The weights of the examples that were read last, if the file has any.
     weights: Sequence[float] | None = None
+    #: Names of the columns of X in training, for ``structsolve info``.
+    feature_names: Sequence[str] | None = None
     #: Of the path and options, what :func:`structsolve.io.read_examples` returns; by default `fit`.
     function: Callable[..., Any] | None = None
 

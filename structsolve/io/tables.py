@@ -70,6 +70,8 @@ class TableReader(Reader):
     ([[2.0, 0.0, 1.0], [4.0, 1.0, 0.0]], ['bird', 'cat'])
     >>> reader.columns
     [['legs', None], ['colour', ['grey', 'red']]]
+    >>> reader.feature_names
+    ['legs', 'colour=grey', 'colour=red']
     """
 
     endings = (".csv", ".tsv", ".data")
@@ -84,6 +86,17 @@ class TableReader(Reader):
     rows: str | int | None = None
     columns: list[Any] | None = None
     labels: list[str] | None = None
+
+    @property
+    def feature_names(self) -> list[str] | None:  # type: ignore[override]
+        """Names of the features in training: of columns, or ``column=value`` for one of 0 and 1."""
+        if self.columns is None:
+            return None
+        texts = (
+            [str(name)] if known is None else [f"{name}={value}" for value in known]
+            for name, known in self.columns
+        )
+        return [text for each in texts for text in each]
 
     @classmethod
     def sniff(cls, path: str, head: bytes) -> bool:
