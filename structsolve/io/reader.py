@@ -22,7 +22,8 @@ class Reader(Params):
     file, and are not saved with the model.
 
     A method ``raw(path, columns)`` may return X and y as they are written, for the steps of a
-    pipeline: ``columns`` are the names that its first step knows, their number, or None.
+    pipeline: ``columns`` are the names that its first step knows, their number, or None.  An
+    attribute ``feature_names``, if it has one, names the columns of X for ``structsolve info``.
 
     Examples
     --------
@@ -57,8 +58,6 @@ class Reader(Params):
     any_structure: bool = False
     #: The weights of the examples that were read last, if the file has any.
     weights: Sequence[float] | None = None
-    #: Names of the columns of X in training, for ``structsolve info``.
-    feature_names: Sequence[str] | None = None
     #: Of the path and options, what :func:`structsolve.io.read_examples` returns; by default `fit`.
     function: Callable[..., Any] | None = None
 

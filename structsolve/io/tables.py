@@ -88,7 +88,7 @@ class TableReader(Reader):
     labels: list[str] | None = None
 
     @property
-    def feature_names(self) -> list[str] | None:  # type: ignore[override]
+    def feature_names(self) -> list[str] | None:
         """Names of the features in training: of columns, or ``column=value`` for one of 0 and 1."""
         if self.columns is None:
             return None
