@@ -331,7 +331,13 @@ def _places(
 def _values_of(table: _Table, column: int, rows: np.ndarray) -> list[str] | None:
     """The values of a column that is not numeric, else None."""
     values = {cell for i in rows.tolist() if (cell := table.rows[i][column]).lower() not in MISSING}
-    return None if all(map(_is_number, values)) else sorted(values)
+    if all(map(_is_number, values)):
+        return None
+    if all(_is_number(cell.replace(",", ".")) for cell in values):
+        i = next(i for i in rows.tolist() if "," in table.rows[i][column])
+        found = repr(table.rows[i][column])
+        raise bad_line(table.path, table.lines[i], found, "numbers with decimal points")
+    return sorted(values)
 
 
 def _features(
