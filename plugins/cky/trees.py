@@ -65,7 +65,8 @@ def read_trees(text: str) -> Iterable[tuple[Any, list[str]]]:
     try:
         yield from _trees(text, place)
     except ValueError as error:
-        setattr(error, "line", text.count("\n", 0, place[0]) + 1)
+        told: Any = error
+        told.line = text.count("\n", 0, place[0]) + 1
         raise
 
 

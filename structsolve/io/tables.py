@@ -335,8 +335,8 @@ def _values_of(table: _Table, column: int, rows: np.ndarray) -> list[str] | None
         return None
     if all(_is_number(cell.replace(",", ".")) for cell in values):
         i = next(i for i in rows.tolist() if "," in table.rows[i][column])
-        found = repr(table.rows[i][column])
-        raise bad_line(table.path, table.lines[i], found, "numbers with decimal points")
+        cell = repr(table.rows[i][column])
+        raise bad_line(table.path, table.lines[i], cell, "numbers with decimal points")
     return sorted(values)
 
 
