@@ -61,7 +61,7 @@ class BracketReader(Reader):
             try:
                 both = list(read_trees(text))
             except ValueError as error:
-                raise ValueError(f"{path}: {error}") from None
+                raise ValueError(f"{path}, line {getattr(error, 'line', 1)}: {error}") from None
         else:
             both = [(None, line.split()) for line in lines if line.strip()]
         both = both[parse_rows(self.rows)]

@@ -55,11 +55,30 @@ def read_trees(text: str) -> Iterable[tuple[Any, list[str]]]:
     Yields
     ------
     tree, words
+
+    Raises
+    ------
+    ValueError
+        See :func:`read_tree`.  Its attribute ``line`` is the number of the line.
     """
+    place = [0]
+    try:
+        yield from _trees(text, place)
+    except ValueError as error:
+        told: Any = error
+        told.line = text.count("\n", 0, place[0]) + 1
+        raise
+
+
+def _trees(text: str, place: list[int]) -> Iterable[tuple[Any, list[str]]]:
+    """Yield the trees; ``place[0]`` is the position of what is read, or of what is not closed."""
     stack: list[list[Any]] = []
     words: list[str] = []
-    for token in _TOKEN.findall(text):
+    first = 0
+    for match in _TOKEN.finditer(text):
+        token, place[0] = match[0], match.start()
         if token == "(":
+            first = first if stack else place[0]
             stack.append([])
         elif token != ")":
             if not stack:
@@ -75,6 +94,7 @@ def read_trees(text: str) -> Iterable[tuple[Any, list[str]]]:
                 yield node, words
                 words = []
     if stack:
+        place[0] = first
         raise ValueError(f"found {len(stack)} brackets that are not closed")
 
 

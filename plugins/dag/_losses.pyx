@@ -29,13 +29,14 @@ cdef class HierarchyLoss(Loss):
         super().__init__(layout)
         self.shape, self.width = shape, 1 if shape.single else shape.M
         self.n_states = shape.n_states
+        self.takes_unseen = shape.single and shape.forest  # as tables of levels have
 
     def check_truths(self, labels):
-        size = self.layout.n * self.width
+        size, states = self.layout.n * self.width, self.n_states + self.takes_unseen
         if labels.shape != (size,):
             raise ValueError(f"found {len(labels)} labels, expected {size}")
-        if size and not 0 <= labels.min() <= labels.max() < self.n_states:
-            wrong = np.flatnonzero((labels < 0) | (labels >= self.n_states))
+        if size and not 0 <= labels.min() <= labels.max() < states:
+            wrong = np.flatnonzero((labels < 0) | (labels >= states))
             raise ValueError(
                 f"example {wrong[0] // self.width}: found the label {labels[wrong[0]]}, expected 0 "
                 f"to {self.n_states - 1}"
@@ -259,7 +260,8 @@ cdef class ZeroOneLeaf(HierarchyLoss):
 
     cdef double augment(self, Py_ssize_t i, const int* truth, double scale,
                         double* theta) except? -1 nogil:
-        theta[truth[0]] -= scale
+        if truth[0] < self.n_states:
+            theta[truth[0]] -= scale
         return scale
 
     cdef double costs(self, Py_ssize_t i, const double* nu, bint transposed, double scale,

@@ -90,6 +90,8 @@ cdef class PathCosts:
         cdef int common = truth, place
         if leaf == truth:
             return 0
+        if truth == self.n_nodes:  # a path unseen in training has none of the nodes
+            return sqrt(self.down[leaf])
         if not self.tree:
             return self.graph_cost(truth, leaf)
         place = self.first[leaf]
@@ -101,6 +103,10 @@ cdef class PathCosts:
         # theta[leaf] += scale * cost of each leaf where `truth` is true.
         cdef int common = truth, leaf
         cdef Py_ssize_t j, first, last, done_first, done_last
+        if truth == self.n_nodes:
+            for j in range(self.n_leaves):
+                theta[self.leaf[j]] += scale * sqrt(self.down[self.leaf[j]])
+            return
         if not self.tree:
             for j in range(self.n_leaves):
                 leaf = self.leaf[j]
@@ -144,6 +150,7 @@ cdef class PathLoss(Loss):
         if layout.max_label > 1:
             raise ValueError(f"labels of {layout.max_label} numbers, expected one leaf for each")
         self.decomposes = self.averaged = True
+        self.takes_unseen = costs.tree  # as tables of levels have
 
     def check_truths(self, labels):
         """Refuse true labels that are not leaves; see :meth:`Loss.check_truths`."""
@@ -156,6 +163,7 @@ cdef class PathLoss(Loss):
             )
         known = (truths >= 0) & (truths < len(leaf))
         known[known] = leaf[truths[known]]
+        known |= (truths == len(leaf)) & self.takes_unseen
         if not known.all():
             i = int(np.argmin(known))
             raise ValueError(

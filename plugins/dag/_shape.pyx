@@ -66,6 +66,8 @@ cdef class HierarchyShape:
         self.owners = owners
 
     cdef int start(self, int leaf, int* cursor) noexcept nogil:
+        if leaf == self.M:  # a path unseen in training has none of the nodes
+            return -1
         if not self.forest:
             # An inner node's line is the node alone: the cursor is at the end of the last line.
             cursor[0] = (self.line_first[self.leaf_place[leaf]] if self.leaf_place[leaf] >= 0

@@ -244,7 +244,7 @@ class Levels:
         Y : table
         n : int
         unseen : {"error", "extra"}
-            "extra": other paths get the column of an inner node, which is wrong for any leaf.
+            "extra": other paths get the number of nodes: a path without any of them.
 
         Returns
         -------
@@ -256,7 +256,7 @@ class Levels:
             The message names the example, the level and the name.
         """
         columns = np.empty(n, dtype=np.int32)
-        spare = next(iter(self.inner.values()), None) if unseen == "extra" else None
+        spare = len(self.paths) if unseen == "extra" else None
         for i, path in enumerate(read_paths(Y, n)):
             column = self.final.get(path, spare)
             if column is None:

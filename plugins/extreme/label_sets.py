@@ -15,12 +15,16 @@ from structsolve.utils.sparse import valid_csr
 FORMS = ("array", "sparse", "lists")
 
 
-def form_of(y: Any) -> str | None:
+def form_of(y: Any, trained: str | None = None) -> str | None:
     """Return the form of rows of several labels.
+
+    Rows of one length with 0 and 1 alone are indicators: as lists, each would hold both labels.
 
     Parameters
     ----------
     y : array-like
+    trained : str, optional
+        The form in training; after "lists", all rows of lists are lists of labels.
 
     Returns
     -------
@@ -33,6 +37,8 @@ def form_of(y: Any) -> str | None:
     ('array', 'array', 'sparse')
     >>> form_of([{"a"}, ()]), form_of(["a", "b"])
     ('lists', None)
+    >>> form_of([[0, 1], [1, 0]], trained="lists")
+    'lists'
     """
     if sp.issparse(y):
         return "sparse"
@@ -43,7 +49,7 @@ def form_of(y: Any) -> str | None:
     sets = (list, tuple, set, frozenset, np.ndarray)
     if not (flat and len(y) and all(isinstance(row, sets) for row in y)):
         return None
-    return "array" if _are_indicators(y) else "lists"
+    return "array" if trained != "lists" and _are_indicators(y) else "lists"
 
 
 def _are_indicators(y: Any) -> bool:

@@ -19,6 +19,7 @@ def precision_at_k(y_true: Any, ranked: Any, k: int = 5) -> float:
     ----------
     y_true : array or sparse matrix of shape (n, n_labels), or list of lists or sets
         Indicators of the labels that are column numbers in ``ranked``, or the labels of each row.
+        Lists are labels, also those of 0 and 1 alone.
     ranked : array of shape (n, m)
         Labels, best first, such as those of :meth:`ExtremeSVM.predict_topk`; m is at least k.
     k : int, default=5
@@ -125,4 +126,11 @@ def _label_sets(y: Any) -> list[set[Any]]:
         raise ValueError(
             f"example {wrong}: found {y[wrong]!r}, expected the labels of a row, a list or a set"
         )
-    return [{v.item() if isinstance(v, np.generic) else v for v in own} for own in y]
+    rows = [[v.item() if isinstance(v, np.generic) else v for v in own] for own in y]
+    twice = next((i for i, own in enumerate(rows) if len({*own}) < len(own)), -1)
+    if twice >= 0:
+        raise ValueError(
+            f"example {twice}: found a label twice in {y[twice]!r}, expected each once; give "
+            "indicators of 0 and 1 as an array"
+        )
+    return [{*own} for own in rows]

@@ -209,7 +209,7 @@ class ExtremePredictionMixin(LogProbaMixin, CommonMixin):
         return np.asarray(labels[np.arange(len(best)), best]).ravel() > 0
 
     def _sets(self, y: Any, n: int) -> sp.csr_matrix:
-        form = form_of(y)
+        form = form_of(y, self._label_form)
         if form is None:
             raise ValueError(
                 "y: found one class per row, but the model was trained on rows of several labels: "

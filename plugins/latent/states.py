@@ -115,7 +115,18 @@ def with_classes(space: Space, classes: np.ndarray) -> Space:
             "out, or use n_hidden=1"
         )
     state, arrays = space.state()
-    return space.structure.space_from_state(state, {**arrays, "classes": classes})
+    cause: Exception | None = None
+    try:
+        made = space.structure.space_from_state(state, {**arrays, "classes": classes})
+        if np.array_equal(made.classes_, classes) and has_states(made):
+            return made
+    except Exception as error:  # of a plugin, in any way
+        cause = error
+    raise ValueError(
+        f"n_hidden: structure {space.structure.name!r} has a fixed number of states, "
+        f"{len(space.classes_)}: its space_from_state does not take {len(classes)} classes, one "
+        "for each hidden state; use n_hidden=1"
+    ) from cause
 
 
 def owners(space: Space) -> np.ndarray:

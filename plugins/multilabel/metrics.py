@@ -1,4 +1,4 @@
-"""Metrics of predicted label sets, with or without a hierarchy, computed by scikit-learn."""
+"""Metrics of predicted label sets, with or without a hierarchy."""
 
 from __future__ import annotations
 
@@ -47,22 +47,23 @@ def label_set_report(
     >>> round(report["accuracy"], 3), round(report["micro"]["f1"], 3), report["samples"]["f1"]
     (0.833, 0.667, 0.5)
     """
-    from sklearn.metrics import precision_recall_fscore_support  # heavy
-
-    true, pred = np.asarray(y_true), np.asarray(y_pred)
+    true, pred = (
+        _indicators(each, name) for each, name in ((y_true, "y_true"), (y_pred, "y_pred"))
+    )
+    if true.shape != pred.shape:
+        raise ValueError(f"y_true has shape {true.shape}, y_pred {pred.shape}, expected the same")
     names = range(true.shape[1]) if names is None else np.asarray(names).tolist()
-
-    def figures(average: Any) -> Any:
-        return precision_recall_fscore_support(true, pred, average=average, zero_division=0)
-
+    if len(names) != true.shape[1]:
+        raise ValueError(f"names has {len(names)} entries, expected {true.shape[1]}, one a column")
     support = int(true.sum())
-    table = zip(names, zip(*figures(None), strict=True), strict=True)
+    each, counts = _each(true, pred, np.ones(len(true)))
+    table = zip(names, each.T.tolist(), counts.tolist(), strict=True)
     report = Report(
         accuracy=float((true == pred).mean()),
         exact_match=float((true == pred).all(axis=1).mean()),
         support=int(true.size),
-        per_class={name: row_of(row[:3], row[3]) for name, row in table},
-        **{average: row_of(figures(average)[:3], support) for average in SET_AVERAGES},
+        per_class={name: row_of(row, count) for name, row, count in table},
+        **{average: row_of(figures(true, pred, average), support) for average in SET_AVERAGES},
     )
     if hierarchy is not None:
         known = registry.default()
@@ -133,59 +134,85 @@ def _matrix(examples: Any) -> np.ndarray:
     return np.asarray(examples.labels).reshape(examples.n, -1)
 
 
-def micro(true: np.ndarray, pred: np.ndarray, weight: Any) -> tuple[float, float, float]:
-    """Return precision, recall and F1 over all labels of all rows; 0 where they are undefined.
+def _indicators(y: Any, name: str) -> np.ndarray:
+    matrix = np.asarray(y.toarray() if hasattr(y, "toarray") else y)
+    if matrix.ndim != 2 or matrix.dtype.kind not in "biuf" or not np.isin(matrix, (0, 1)).all():
+        raise ValueError(f"{name}: expected rows of 0 and 1, one column for each label")
+    return matrix.astype(bool)
+
+
+def _ratios(both: Any, guessed: Any, there: Any) -> np.ndarray:
+    """Return precision, recall and F1 of counts; 0 where they are undefined."""
+    pairs = ((both, guessed), (both, there), (2 * both, guessed + there))
+    return np.array([np.divide(a, b, out=np.zeros_like(a), where=b > 0) for a, b in pairs])
+
+
+def _each(true: np.ndarray, pred: np.ndarray, weight: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Return precision, recall and F1 of every label, and how much weight has it."""
+    both, guessed, there = (weight @ m for m in (true & pred, pred, true))
+    return _ratios(both, guessed, there), there
+
+
+def figures(true: np.ndarray, pred: np.ndarray, average: str, weight: Any = None) -> Any:
+    """Return precision, recall and F1; 0 where they are undefined.
 
     Parameters
     ----------
-    true, pred : ndarray of shape (n_examples, n_labels)
-        0 and 1.
-    weight : array of shape (n_examples,) or None
+    true, pred : ndarray of bool of shape (n_examples, n_labels)
+    average : {"micro", "macro", "weighted", "samples"}
+    weight : array of shape (n_examples,), optional
 
     Returns
     -------
-    tuple of float
+    ndarray of shape (3,)
     """
     weight = np.ones(len(true)) if weight is None else np.asarray(weight, float)
-    both, guessed, there = (float(weight @ m.sum(axis=1)) for m in (true & pred, pred, true))
-    return (
-        both / guessed if guessed else 0.0,
-        both / there if there else 0.0,
-        2 * both / (guessed + there) if guessed + there else 0.0,
-    )
+    if average == "micro":
+        return _ratios(*(np.array(weight @ m.sum(axis=1)) for m in (true & pred, pred, true)))
+    if average == "samples":
+        sums = (m.sum(axis=1).astype(float) for m in (true & pred, pred, true))
+        return np.average(_ratios(*sums), axis=1, weights=weight)
+    each, there = _each(true, pred, weight)
+    if average == "macro":
+        return each.mean(axis=1)
+    return each @ there / (there.sum() or 1.0)
 
 
 def _share(name: str, true: np.ndarray, pred: np.ndarray, weight: Any) -> float:
-    from sklearn.metrics import precision_recall_fscore_support  # heavy
-
     if name in ("accuracy", "exact-match"):
         right = (true == pred).mean(axis=1) if name == "accuracy" else (true == pred).all(axis=1)
         return float(np.average(right, weights=weight))
     average, figure = name.split("-")
-    if average == "micro":  # a search scores often, and sklearn's checks take longer than a fit
-        return micro(true, pred, weight)[FIGURES.index(figure)]
-    figures: Any = precision_recall_fscore_support(
-        true, pred, average=average, sample_weight=weight, zero_division=0
-    )
-    return float(figures[FIGURES.index(figure)])
+    return float(figures(true > 0, pred > 0, average, weight)[FIGURES.index(figure)])
+
+
+def _with_another(true: np.ndarray, scores: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Return both with a label more, never there and always last: sklearn refuses a single one."""
+    if true.shape[1] > 1:
+        return true, scores
+    lowest = scores.min(initial=0.0)
+    last = np.full(len(true), 2 * lowest - 1)
+    return np.column_stack([true, np.zeros_like(true)]), np.column_stack([scores, last])
 
 
 def _average_precision(true: np.ndarray, scores: np.ndarray, weight: Any) -> float:
     from sklearn.metrics import label_ranking_average_precision_score  # heavy
 
-    return float(label_ranking_average_precision_score(true, scores, sample_weight=weight))
+    return float(
+        label_ranking_average_precision_score(*_with_another(true, scores), sample_weight=weight)
+    )
 
 
 def _coverage(true: np.ndarray, scores: np.ndarray, weight: Any) -> float:
     from sklearn.metrics import coverage_error  # heavy
 
-    return -float(coverage_error(true, scores, sample_weight=weight))
+    return -float(coverage_error(*_with_another(true, scores), sample_weight=weight))
 
 
 def _ranking_loss(true: np.ndarray, scores: np.ndarray, weight: Any) -> float:
     from sklearn.metrics import label_ranking_loss  # heavy
 
-    return -float(label_ranking_loss(true, scores, sample_weight=weight))
+    return -float(label_ranking_loss(*_with_another(true, scores), sample_weight=weight))
 
 
 RANKINGS: dict[str, Callable[[np.ndarray, np.ndarray, Any], float]] = {

@@ -13,7 +13,7 @@ import structsolve
 from structsolve.cli import messages, output
 from structsolve.cli.formats import check_format, guess, parameters, reads, settings
 from structsolve.cli.options import UsageError, check_outputs, reader_options
-from structsolve.cli.outside import families, formats, scores, settle_estimator
+from structsolve.cli.outside import ask_scores, families, formats, scores, settle_estimator
 from structsolve.io._text import atomic_write
 from structsolve.protocols import ShellModule, require
 from structsolve.structure.ask import structure_of
@@ -258,7 +258,7 @@ def score(args: argparse.Namespace) -> None:
         print(text or f"{args.metric} {value:.6g} of {len(data.y)} examples", file=messages.out())
         return
     for module in scores():
-        report = getattr(module, "report", lambda *_: None)(model, data, args)
+        report = ask_scores(module, "report", model, data, args)
         if report is not None:
             print(output.report_text(report, args), file=messages.out())
             return
@@ -274,10 +274,9 @@ def score(args: argparse.Namespace) -> None:
         report["sequence_error"] = sequence_error(truth, guess)
     lines: list[str] = []
     for module in scores():
-        if hasattr(module, "figures"):
-            more, told = module.figures(model, data, truth, guess, args)
-            report |= more
-            lines += told
+        more, told = ask_scores(module, "figures", model, data, truth, guess, args) or ({}, [])
+        report |= more
+        lines += told
     print(output.report_text(report, args, lines), file=messages.out())
 
 

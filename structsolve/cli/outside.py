@@ -6,7 +6,7 @@ import argparse
 import functools
 import inspect
 import warnings
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from structsolve.cli.options import UsageError
@@ -198,6 +198,46 @@ def scores() -> list[Any]:
     list of module
     """
     return [*_modules(SCORE).values()]
+
+
+def ask_scores(module: Any, name: str, *args: Any) -> Any:
+    """Return the answer of a function of a module with scores; None if it lacks the function.
+
+    Parameters
+    ----------
+    module : module
+        Of :func:`scores`.
+    name : {"report", "figures"}
+    *args
+        Those of the function.
+
+    Returns
+    -------
+    mapping or None, of "figures" a pair (dict, list of str) or None
+
+    Raises
+    ------
+    TypeError
+        If the answer is something else; the message names the plugin.
+    """
+    ask = getattr(module, name, None)
+    answer = None if ask is None else ask(*args)
+    if answer is None:
+        return None
+    if name == "report":
+        fits, told = isinstance(answer, Mapping), "a dict, or None"
+    else:
+        told = "(a dict of entries, a list of lines)"
+        fits = isinstance(answer, (tuple, list)) and len(answer) == 2
+        if fits:
+            figures, lines = answer
+            fits = isinstance(figures, Mapping) and isinstance(lines, (list, tuple))
+            fits = fits and all(isinstance(line, str) for line in lines)
+    if fits:
+        return answer
+    key = next(key for key, one in _modules(SCORE).items() if one is module)
+    label = next(plugin.label for plugin, _ in entries(SCORE) if plugin.name == key)
+    raise TypeError(f"{label}: {name}() of its scores returned {answer!r:.80}, expected {told}")
 
 
 def settle_estimator(args: argparse.Namespace) -> None:

@@ -184,6 +184,8 @@ def _decoded(path: PathLike, count: int | None, arff: Any) -> tuple[str, list[An
         rows = list(islice(decoded["data"], count))
     except arff.ArffException as error:
         text = re.sub(r",? (in|at) line -?\d+", "", str(error)).rstrip(".")
+        if not any(line.strip() for _, line in text_lines(path)):
+            raise no_examples(path, "ARFF") from None
         raise bad_line(path, current, f"no ARFF ({text})", "ARFF") from error
     return decoded["relation"], decoded["attributes"], rows, tree[0] if tree else None
 

@@ -22,7 +22,8 @@ class Reader(Params):
     file, and are not saved with the model.
 
     A method ``raw(path, columns)`` may return X and y as they are written, for the steps of a
-    pipeline: ``columns`` are the names that its first step knows, their number, or None.
+    pipeline: ``columns`` are the names that its first step knows, their number, or None.  An
+    attribute ``feature_names``, if it has one, names the columns of X for ``structsolve info``.
 
     Examples
     --------

@@ -70,6 +70,8 @@ class TableReader(Reader):
     ([[2.0, 0.0, 1.0], [4.0, 1.0, 0.0]], ['bird', 'cat'])
     >>> reader.columns
     [['legs', None], ['colour', ['grey', 'red']]]
+    >>> reader.feature_names
+    ['legs', 'colour=grey', 'colour=red']
     """
 
     endings = (".csv", ".tsv", ".data")
@@ -84,6 +86,17 @@ class TableReader(Reader):
     rows: str | int | None = None
     columns: list[Any] | None = None
     labels: list[str] | None = None
+
+    @property
+    def feature_names(self) -> list[str] | None:
+        """Names of the features in training: of columns, or ``column=value`` for one of 0 and 1."""
+        if self.columns is None:
+            return None
+        texts = (
+            [str(name)] if known is None else [f"{name}={value}" for value in known]
+            for name, known in self.columns
+        )
+        return [text for each in texts for text in each]
 
     @classmethod
     def sniff(cls, path: str, head: bytes) -> bool:
@@ -318,7 +331,13 @@ def _places(
 def _values_of(table: _Table, column: int, rows: np.ndarray) -> list[str] | None:
     """The values of a column that is not numeric, else None."""
     values = {cell for i in rows.tolist() if (cell := table.rows[i][column]).lower() not in MISSING}
-    return None if all(map(_is_number, values)) else sorted(values)
+    if all(map(_is_number, values)):
+        return None
+    if all(_is_number(cell.replace(",", ".")) for cell in values):
+        i = next(i for i in rows.tolist() if "," in table.rows[i][column])
+        cell = repr(table.rows[i][column])
+        raise bad_line(table.path, table.lines[i], cell, "numbers with decimal points")
+    return sorted(values)
 
 
 def _features(

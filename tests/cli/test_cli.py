@@ -196,6 +196,15 @@ def test_info(capsys, model, tagged, tmp_path):
     unnamed = structsolve.StructuredSVM("multiclass").fit([[0.0, 1.0], [1.0, 0.0]], ["a", "b"])
     unnamed.save(tmp_path / "rows.structsolve")
     assert "0 -> " in works(capsys, "info", tmp_path / "rows.structsolve")
+    table, rows = tmp_path / "animals.csv", tmp_path / "animals"
+    table.write_text("legs,colour,class\n2,red,bird\n4,grey,cat\n")
+    works(capsys, "fit", table, "--model", rows)
+    tables = json.loads(works(capsys, "info", rows, "--top", "0", "--json"))
+    assert {row["feature"] for row in tables["node"]} == {"legs", "colour=grey", "colour=red"}
+    table.write_text("2,red,bird\n4,grey,cat\n")
+    works(capsys, "fit", table, "--model", rows)
+    tables = json.loads(works(capsys, "info", rows, "--top", "0", "--json"))
+    assert {row["feature"] for row in tables["node"]} == {"0", "1=grey", "1=red"}
     many = structsolve.ExtremeSVM(max_iter=1).fit(np.eye(4), [0, 1, 2, 3])
     many.save(tmp_path / "many.structsolve")
     assert "info: a ExtremeSVM has no weights" in fails(

@@ -178,6 +178,7 @@ def test_rankings(tmp_path):
         ("a,b\n1,2\n", {"target": "c"}, "target: found no column 'c'; expected one of a, b"),
         ("a,b\n1,\n", {}, "line 2: found no label"),
         ("a,b\n1,2\n", {"where": "a=3"}, "found no examples left by where=a=3, of 1"),
+        ("a;class\n2;x\n1,5;y\n", {}, "line 3: found '1,5'; expected numbers with decimal points"),
     ],
 )
 def test_wrong_tables(tmp_path, text, options, message):
@@ -355,6 +356,7 @@ def test_arff_with_a_hierarchy(tmp_path):
         (ARFF + "1,0,big,short\n", "line 8"),
         (ARFF + "1,0\n", "line 8: found no ARFF"),
         ("@relation x\n@attribute s string\n@attribute y {0,1}\n@data\na,1\n", "'s' is STRING"),
+        ("\n \n", "found no examples; expected ARFF"),
     ],
 )
 def test_wrong_arff(tmp_path, text, message):

@@ -160,7 +160,7 @@ def outsider(monkeypatch):
     monkeypatch.setitem(sys.modules, "mine", module)
 
     def entries(group):
-        if group in (outside.FIT, outside.FORMATS):
+        if group in (outside.FIT, outside.FORMATS, outside.SCORE):
             yield Plugin("mine", "their-lab", "1.0"), EntryPoint("mine", "mine", group)
         if group == outside.GROUP:
             for name in ("lost", "add_late"):
@@ -194,3 +194,32 @@ def test_commands_that_fail_say_why(capsys, outsider, name, reason):
     outsider.add_options = lambda group: group.add_argument("--mine")
     line = fails(capsys, name, "m.structsolve", "--more")
     assert f"plugin {name!r} (their-lab 1.0) was not loaded: " in line and reason in line
+
+
+@pytest.mark.parametrize(
+    ("name", "answer", "told"),
+    [
+        ("figures", {"half": 0.5}, "{'half': 0.5}, expected (a dict of entries, a list of lines)"),
+        ("figures", ({}, "half"), "({}, 'half'), expected (a dict of entries, a list of lines)"),
+        (
+            "figures",
+            ([], ["half"]),
+            "([], ['half']), expected (a dict of entries, a list of lines)",
+        ),
+        ("report", [0.5], "[0.5], expected a dict, or None"),
+    ],
+)
+def test_scores_that_answer_something_else_name_their_plugin(
+    capsys, tmp_path, outsider, name, answer, told
+):
+    outsider.add_options = lambda group: group.add_argument("--mine")
+    path, model = tmp_path / "a.svm", tmp_path / "m"
+    path.write_text("1 1:1\n2 1:-1\n")
+    assert shell(capsys, "fit", path, "--model", model)[0] == 0
+    setattr(outsider, name, lambda *_: answer)
+    line = fails(capsys, "score", model, path)
+    assert f"plugin 'mine' (their-lab 1.0): {name}() of its scores returned {told}" in line
+    setattr(outsider, name, lambda *_: ({"half": 0.5}, ["half a point"]))
+    if name == "figures":
+        status, out, _ = shell(capsys, "score", model, path)
+        assert status == 0 and out.endswith("half a point\n")

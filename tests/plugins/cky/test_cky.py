@@ -279,15 +279,17 @@ def test_files_of_the_penn_treebank():
     spaced = "(S (N 1\u00a0000) (N francs))"  # one word
     assert read_tree(spaced) == (("S", "N", "N"), ["1\u00a0000", "francs"])
     assert write_tree(*read_tree(spaced)) == spaced
-    for broken, message in (
-        ("(S (A a)", "1 brackets that are not closed"),
-        ("(S (A a)))", "without its '\\('"),
-        ("a (S b)", "found 'a' outside"),
-        ("(S ())", r"found a node of \[\]"),
-        ("(S (A a) b)", "expected a class and a word, or a class and nodes"),
+    for broken, line, message in (
+        ("(S\n (A a)", 1, "1 brackets that are not closed"),
+        ("(S (A a))\n\n (S (A a)\n(B b)", 3, "1 brackets that are not closed"),
+        ("(S (A a))\n)", 2, "without its '\\('"),
+        ("a (S b)", 1, "found 'a' outside"),
+        ("(S\n())\n", 2, r"found a node of \[\]"),
+        ("(S (A a)\nb\n)", 3, "expected a class and a word, or a class and nodes"),
     ):
-        with pytest.raises(ValueError, match=message):
+        with pytest.raises(ValueError, match=message) as info:
             list(read_trees(broken))
+        assert info.value.line == line
 
 
 def test_scores_of_brackets():
@@ -454,8 +456,9 @@ def test_the_shell_trains_on_brackets(tmp_path, capsys):
     works(capsys, "predict", model, new, "--output", out)
     assert read_tree(out.read_text())[1] == ["the", "dog", "-LRB-", "barks", "-RRB-"]
     broken = tmp_path / "d.mrg"
-    broken.write_text("(S (A a)")
-    fails(capsys, "fit", broken, "--structure", "cky", "--model", model, match="not closed")
+    broken.write_text("(S (A a))\n(S (A a)")
+    told = "d.mrg, line 2: found 1 brackets that are not closed"
+    fails(capsys, "fit", broken, "--structure", "cky", "--model", model, match=told)
     broken.write_text("")
     fails(capsys, "fit", broken, "--structure", "cky", "--model", model, match="found no sentences")
 

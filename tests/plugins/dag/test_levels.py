@@ -10,7 +10,7 @@ from sklearn.model_selection import GridSearchCV, KFold, cross_val_score
 
 import structsolve
 from structsolve import HierarchicalSVM, HierarchicalSVMCV, StructuredSVM, get_scorer
-from structsolve.plugins.dag import DagStructure, hierarchical_scores
+from structsolve.plugins.dag import DagStructure, PathCost, hierarchical_scores
 from structsolve.plugins.dag.levels import Levels, read_paths
 
 PATHS = np.array(
@@ -322,3 +322,25 @@ def test_calibration_weights_and_refusals():
     two = StructuredSVM("multiclass", alpha=0.1).fit([[0.0], [1.0]], ["a", "b"])
     two.calibrate([[0.2], [0.1], [1.0]], ["a", "b", "b"])
     assert np.allclose(two.predict_proba([[0.3]]).sum(), 1)
+
+
+@pytest.mark.parametrize("deep", [False, True])
+def test_paths_unseen_in_training_have_none_of_the_nodes(deep):
+    X, Y = np.eye(3), np.array([["p", "a"], ["p", "b"], ["q", "c"]])
+    Y = Y if deep else Y[:, 1:]
+    strange = Y.copy()
+    strange[0] = ["q", "z"][-Y.shape[1] :]
+    crf = StructuredSVM("dag", surrogate="crf", alpha=0.01).fit(X, Y)
+    assert crf.log_proba(X, strange)[0] == -np.inf
+    assert np.allclose(crf.log_proba(X, strange)[1:], crf.log_proba(X, Y)[1:])
+    nodes, every = (2, crf.space_.hierarchy.nodes.tolist()) if deep else (1, list("abc"))
+    share = nodes / len(every)
+    shares = {"zero-one": 1, "hamming": nodes, "leaf": 1, "normalized-hamming": share}
+    for loss, wrong in shares.items():
+        assert crf.set_params(loss=loss).score(X, strange) == pytest.approx(1 - wrong / 3)
+    weights = {name: 4.0 ** (name in "abc") for name in every}
+    for model in (HierarchicalSVM(alpha=0.01), HierarchicalSVM(alpha=0.01, normalization="none")):
+        assert model.fit(X, Y).score(X, strange) == pytest.approx(2 / 3)
+        costs = PathCost([weights[name] for name in model.nodes_.tolist()])
+        wrong = np.sqrt(4 + (nodes - 1))
+        assert model.set_params(loss=costs).score(X, strange) == pytest.approx(1 - wrong / 3)

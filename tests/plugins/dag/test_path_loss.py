@@ -86,9 +86,20 @@ def test_refusals():
     tree = Hierarchy(TREE)
     refused("weights has shape", PathCosts, tree, [1.0])
     refused("finite", PathCosts, tree, np.full(7, -1.0))
-    for labels in ([0], [7], [-1], [[1]]):
+    for labels in ([0], [8], [-1], [[1]]):
         with pytest.raises(ValueError, match="one leaf for each example"):
             path_loss(tree, np.ones(7)).check_truths(np.array(labels, dtype=np.int32))
+    # A path unseen in training has none of the nodes.
+    weights = np.arange(1.0, 8)
+    loss, unseen = path_loss(tree, weights), np.array([7], dtype=np.int32)
+    loss.check_truths(unseen)
+    costs = np.zeros(loss.layout.sizes(0)[0])
+    assert calls.augment(loss, 0, unseen, 1.0, costs) == 0
+    for leaf in tree.leaves.tolist():
+        above = [leaf, *nx.ancestors(nx.DiGraph(tree.edges.tolist()), leaf)]
+        expected = np.sqrt(weights[above].sum())
+        assert calls.loss_value(loss, 0, unseen, np.array([leaf], np.int32)) == expected
+        assert costs[leaf] == expected
     model = StructuredSVM(DagStructure(TREE), loss=PathCost(np.ones(7)))
     refused("single-leaf", model.fit, [[1.0]], [["r", "a"]])
     assert "PathCost" in repr(structsolve.plugins.dag.PathCost([1.0]))

@@ -251,6 +251,8 @@ def test_lists_are_read_as_written_out_by_hand():
         few, _ = read_label_sets(lists, "lists", n, np.array(["b", "d"]))
         same(few, picked[:, [1, 3]])
     assert form_of([[0, 1, 0], [1, 0, 0]]) == "array"
+    assert form_of([[0, 1], [1, 0]]) == form_of([[1, 1, 0]]) == "array"
+    assert form_of([[0, 1], [1, 0]], "lists") == "lists"
     assert form_of([[0, 1], [1]]) == form_of([{0, 1}, {0, 1}]) == form_of(((), (3,))) == "lists"
     assert form_of([1, 2]) is form_of(["ab", "cd"]) is form_of(np.ones((3, 1))) is None
 
@@ -364,3 +366,15 @@ def test_scorers_by_name_compare_sets(form):
 @pytest.mark.parametrize("row", [[np.arange(2), np.arange(2)], [{}, 1]])
 def test_what_is_no_label_is_refused(row):
     refused("y", ExtremeSVM().fit, np.eye(3), [row] * 3)
+
+
+def test_lists_of_0_and_1_after_training_on_lists():
+    """Both labels of a row, in any order, are no indicators then."""
+    X, y = np.eye(3), [[0], [0, 1], [1]]
+    model = ExtremeSVM(alpha=1e-3).fit(X, y)
+    best, _ = model.predict_topk(X, 1)
+    assert best.ravel()[[0, 2]].tolist() == [0, 1]
+    both = [[0, 1], [1, 0], [0, 1]]
+    assert model.score(X, both) == 1
+    assert model.score(X[:1], [[1, 0]]) == model.score(X[2:], [[0, 1]]) == 1
+    assert model.label_indicators(both).tolist() == [[1, 1]] * 3

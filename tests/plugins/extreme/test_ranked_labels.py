@@ -67,6 +67,8 @@ def test_wrong_k(k):
 
 def test_what_does_not_fit_is_named():
     refused("ranked has shape", precision_at_k, [[1]], [[1, 2]], 3)
+    told = r"example 1: found a label twice in \[0, 1, 0\], .* give indicators .* as an array"
+    refused(told, precision_at_k, [[1, 0], [0, 1, 0]], [[1], [1]], 1)
     refused("ranked has 1 rows and y_true 2", precision_at_k, [[1], [2]], [[1, 2]], 1)
     refused("example 1: found 'ab', expected the labels", precision_at_k, [[1], "ab"], [[1]] * 2, 1)
     with pytest.raises(ValueError, match="y_train: found 2 rows, expected at least 3"):

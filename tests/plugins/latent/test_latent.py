@@ -18,6 +18,7 @@ from structsolve import (
     WeightedLabels,
     get_structure,
 )
+from structsolve.plugins.chain import ChainStructure
 from structsolve.plugins.latent.carry import shifted_duals
 from structsolve.plugins.latent.initial import first_states
 from structsolve.plugins.latent.losses import SetLoss
@@ -425,3 +426,27 @@ def test_first_states_are_labels_of_the_structure(init):
     assert model.score(X, truth) > 0.7
     Y[4] = [2, 1, *Y[4][2:]]
     refused("example 4: found 2 before 1", LatentSVM(structure, alpha=0.1, init=init).fit, X, Y)
+
+
+def _own_classes(state, arrays):
+    return {**arrays, "classes": np.arange(2)}
+
+
+def _as_they_were(state, arrays):
+    if len(arrays["classes"]) != 2:
+        raise KeyError("states")
+    return arrays
+
+
+@pytest.mark.parametrize("taken", [_own_classes, _as_they_were])
+def test_hidden_states_of_a_plugin_with_a_fixed_number_of_states(taken):
+    class Fixed(ChainStructure):
+        name = "fixed"
+
+        def space_from_state(self, state, arrays):
+            return super().space_from_state(state, taken(state, arrays))
+
+    X, Y = [np.eye(2)] * 3, [[0, 1]] * 3
+    assert LatentSVM(Fixed()).fit(X, Y).score(X, Y) == 1
+    told = "n_hidden: structure 'fixed' has a fixed number of states, 2: .* use n_hidden=1"
+    refused(told, LatentSVM(Fixed(), n_hidden=2).fit, X, Y)

@@ -9,15 +9,17 @@ import pytest
 from checks import refused
 from reference.hierarchies import random_dag
 from sklearn import metrics
+from sklearn.metrics import precision_recall_fscore_support
 from sklearn.model_selection import cross_val_score
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
 import structsolve
 from structsolve import Named, StructuredSVM, get_scorer, hookimpl, registry
+from structsolve.evaluation.report import FIGURES
 from structsolve.evaluation.scorers import OURS, get_scorer_names
 from structsolve.plugins.dag import DagStructure, hierarchical_scores
-from structsolve.plugins.multilabel.metrics import SET_METRICS, label_set_report
+from structsolve.plugins.multilabel.metrics import SET_METRICS, figures, label_set_report
 
 ANIMALS = nx.DiGraph([("animal", "dog"), ("animal", "cat"), ("thing", "chair"), ("pet", "dog")])
 
@@ -169,3 +171,44 @@ def test_plugins_bring_metrics():
         assert listed["metrics"] == ["share"]
     finally:
         registry.default().unregister(plugin)
+
+
+@pytest.mark.parametrize("n_labels", [1, 2, 4])
+def test_figures_are_those_of_scikit_learn_and_of_one_label_too(n_labels):
+    rng = np.random.default_rng(n_labels)
+    for _ in range(200):
+        n = int(rng.integers(1, 6))
+        true, pred = (rng.random((n, n_labels)) < rng.choice([0, 0.3, 0.9]) for _ in range(2))
+        weight = rng.integers(0, 3, n) + 0.5 if rng.random() < 0.5 else None
+        # For scikit-learn a single column is classes 0 and 1: another label makes them sets.
+        wide = [np.column_stack([m, np.zeros(n)]).astype(int) for m in (true, pred)]
+        labels = range(n_labels)
+        for average in ("micro", "macro", "weighted", "samples"):
+            expected = precision_recall_fscore_support(
+                *wide, labels=labels, average=average, sample_weight=weight, zero_division=0
+            )
+            assert figures(true, pred, average, weight) == pytest.approx(expected[:3], abs=1e-12)
+        report = label_set_report(true.astype(float), pred.astype(int).tolist())
+        table = precision_recall_fscore_support(*wide, labels=labels, average=None, zero_division=0)
+        rows = [[row[k] for k in (*FIGURES, "support")] for row in report["per_class"].values()]
+        assert np.allclose(rows, np.stack(table, axis=1))
+
+
+def test_every_metric_of_one_label():
+    X, y = np.array([[0.0], [1.0], [2.0], [3.0]]), np.array([[0], [0], [1], [1]])
+    model = StructuredSVM("multilabel", alpha=1e-3).fit(X, y)
+    expected = {name: 1.0 for name in SET_METRICS}
+    expected |= {f"samples-{figure}": 0.5 for figure in FIGURES}  # rows without labels have 0
+    expected |= {"neg-coverage": -0.5, "neg-ranking-loss": 0.0}
+    for name, value in expected.items():
+        assert model.score(X, y, metric=name) == value, name
+    wrong = 1 - y
+    for name in ("macro-f1", "weighted-f1", "micro-f1"):
+        assert model.score(X, wrong, metric=name) == 0, name
+
+
+def test_reports_name_what_does_not_fit():
+    refused("y_true: expected rows of 0 and 1", label_set_report, [[0, 2]], [[0, 1]])
+    refused("y_pred: expected rows of 0 and 1", label_set_report, [[0, 1]], [0, 1])
+    refused(r"y_true has shape \(1, 2\), y_pred \(1, 3\)", label_set_report, [[0, 1]], [[0, 1, 1]])
+    refused("names has 1 entries, expected 2", label_set_report, [[0, 1]], [[0, 1]], ["a"])
