@@ -68,7 +68,13 @@ def add_score_options(parser: Any) -> None:
     parser.add_argument("--scheme", default="conll", help=text)
     parser.add_argument("--suffix", action="store_true", help="tags end in the mark, PER-B")
     text = "list the first N errors of sequences in their contexts"
-    parser.add_argument("--errors", type=int, default=0, metavar="N", help=text)
+    parser.add_argument("--errors", type=_count, default=0, metavar="N", help=text)
+
+
+def _count(text: str) -> int:
+    if not text.isdecimal():
+        raise argparse.ArgumentTypeError(f"found {text!r}; expected a whole number from 0 up")
+    return int(text)
 
 
 def figures(

@@ -345,13 +345,19 @@ class StructuredSVM(AlphaPathMixin, FittedMixin, BaseEstimator):
         check_combination(self, validated)
 
     def _read(
-        self, X: Any, y: Any, sample_weight: Any, validation: Any, rng: np.random.Generator
+        self,
+        X: Any,
+        y: Any,
+        sample_weight: Any,
+        validation: Any,
+        rng: np.random.Generator,
+        classes: Any = None,
     ) -> TrainingData:
-        """Check and pack the arguments of fit(), once."""
+        """Check and pack the arguments of fit(), once; ``classes`` may have more than y."""
         X, y = listed(X), listed(y, "y")
         refuse_partial(y)
         stage(int(self.verbose), type(self).__name__, "packing the examples")
-        space, examples = self._learn_space(X, y, None, sample_weight)
+        space, examples = self._learn_space(X, y, classes, sample_weight)
         if self.early_stopping and validation is None:
             text = "early_stopping scores held-out ones; pass validation=(X, labels)"
             refuse_marginals(space.structure, y, text)

@@ -23,6 +23,7 @@ from ..estimators.soft_labels import refuse_marginals
 from ..estimators.structured_svm import StructuredSVM
 from ..examples.packing import check_weights, listed
 from ..potentials.mercer import PRECOMPUTED
+from ..structure.node_space import NodeSpace
 from ..utils.arrays import n_rows
 from ..utils.progress import Progress, stage
 from .alpha_path import (
@@ -257,8 +258,11 @@ class PathMixin:
             if getattr(space.structure, "classes", ()) is None and hasattr(worker, "structure"):
                 classed = registry.get_structure(space.structure, classes=space.classes_.tolist())
                 worker.set_params(structure=classed)
+            # So do weights, losses and forbidden pairs that name a rare class.
+            own = {"classes": space.classes_.tolist()} if isinstance(space, NodeSpace) else {}
             yield _Fold(
                 worker,
+                own,
                 (take(X, train), take(y, train), None if weights is None else weights[train]),
                 (take(X, test), take(y, test), None if weights is None else weights[test]),
                 scorer,
@@ -289,8 +293,9 @@ class PathMixin:
 class _Fold:
     """One split: follows the path, with a warm start from each solution."""
 
-    def __init__(self, worker: Any, train: Any, test: Any, scorer: Any):
-        self.worker, self.train, self.test, self.scorer = worker, train, test, scorer
+    def __init__(self, worker: Any, own: dict[str, Any], train: Any, test: Any, scorer: Any):
+        self.worker, self.own = worker, own
+        self.train, self.test, self.scorer = train, test, scorer
         self.data: Any = None
 
     def score_at(self, alpha: float) -> tuple[float, int, float, bool]:
@@ -299,7 +304,7 @@ class _Fold:
         rng = worker._generator()
         if self.data is None:
             X, y, weights = self.train
-            self.data, self.train = worker._read(X, y, weights, None, rng), None
+            self.data, self.train = worker._read(X, y, weights, None, rng, **self.own), None
         worker._train(self.data, rng)
         if worker.stop_reason_ == "interrupted":
             raise KeyboardInterrupt
