@@ -344,20 +344,17 @@ class StructuredSVM(AlphaPathMixin, FittedMixin, BaseEstimator):
         """Refuse settings that exclude each other; ``validated``: fit() got a validation set."""
         check_combination(self, validated)
 
+    #: All classes, where y lacks some of them: in a fold of StructuredSVMCV.
+    _every_class: Any = None
+
     def _read(
-        self,
-        X: Any,
-        y: Any,
-        sample_weight: Any,
-        validation: Any,
-        rng: np.random.Generator,
-        classes: Any = None,
+        self, X: Any, y: Any, sample_weight: Any, validation: Any, rng: np.random.Generator
     ) -> TrainingData:
-        """Check and pack the arguments of fit(), once; ``classes`` may have more than y."""
+        """Check and pack the arguments of fit(), once."""
         X, y = listed(X), listed(y, "y")
         refuse_partial(y)
         stage(int(self.verbose), type(self).__name__, "packing the examples")
-        space, examples = self._learn_space(X, y, classes, sample_weight)
+        space, examples = self._learn_space(X, y, self._every_class, sample_weight)
         if self.early_stopping and validation is None:
             text = "early_stopping scores held-out ones; pass validation=(X, labels)"
             refuse_marginals(space.structure, y, text)

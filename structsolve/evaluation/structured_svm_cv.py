@@ -259,10 +259,10 @@ class PathMixin:
                 classed = registry.get_structure(space.structure, classes=space.classes_.tolist())
                 worker.set_params(structure=classed)
             # So do weights, losses and forbidden pairs that name a rare class.
-            own = {"classes": space.classes_.tolist()} if isinstance(space, NodeSpace) else {}
+            if isinstance(space, NodeSpace):
+                worker._every_class = space.classes_.tolist()
             yield _Fold(
                 worker,
-                own,
                 (take(X, train), take(y, train), None if weights is None else weights[train]),
                 (take(X, test), take(y, test), None if weights is None else weights[test]),
                 scorer,
@@ -293,9 +293,8 @@ class PathMixin:
 class _Fold:
     """One split: follows the path, with a warm start from each solution."""
 
-    def __init__(self, worker: Any, own: dict[str, Any], train: Any, test: Any, scorer: Any):
-        self.worker, self.own = worker, own
-        self.train, self.test, self.scorer = train, test, scorer
+    def __init__(self, worker: Any, train: Any, test: Any, scorer: Any):
+        self.worker, self.train, self.test, self.scorer = worker, train, test, scorer
         self.data: Any = None
 
     def score_at(self, alpha: float) -> tuple[float, int, float, bool]:
@@ -304,7 +303,7 @@ class _Fold:
         rng = worker._generator()
         if self.data is None:
             X, y, weights = self.train
-            self.data, self.train = worker._read(X, y, weights, None, rng, **self.own), None
+            self.data, self.train = worker._read(X, y, weights, None, rng), None
         worker._train(self.data, rng)
         if worker.stop_reason_ == "interrupted":
             raise KeyboardInterrupt
