@@ -97,10 +97,27 @@ class AlignmentStructure(Structure):
             items = int(rng.integers(1, size + 1))
             others = int(rng.integers(1, size + 1 if self.kind == "edit" else items + 1))
             X.append(rng.integers(-2, 3, (items, others, 2)).astype(float))
-            space = AlignmentSpace(self, 2)
-            every = space.enumerate_labels(space.pack(X[-1:]), 0)
-            Y.append(every[rng.integers(len(every))] - 1)
+            Y.append(self._draw(items, others, rng) - 1)
         return X, Y
+
+    def _draw(self, n: int, m: int, rng: np.random.Generator) -> np.ndarray:
+        """Return an encoded alignment of n items to m partners; every one may come."""
+        if self.kind == "edit":
+            label = np.zeros(n, dtype=np.int32)
+            pairs = int(rng.integers(min(n, m) + 1))
+            label[np.sort(rng.choice(n, pairs, replace=False))] = 1 + np.sort(
+                rng.choice(m, pairs, replace=False)
+            )
+            return label
+        # One item for each partner; the others stay with one, or are blank before, between, behind.
+        partners = np.arange(1, m + 1, dtype=np.int32)
+        runs = (
+            partners
+            if self.kind == "many-to-one"
+            else np.insert(np.zeros(m + 1, np.int32), slice(1, None), partners)
+        )
+        lengths = (runs > 0) + np.bincount(rng.integers(len(runs), size=n - m), minlength=len(runs))
+        return np.repeat(runs, lengths)
 
 
 def _read(X: Any) -> tuple[list[np.ndarray], np.ndarray, list[Any]]:

@@ -87,6 +87,8 @@ def run_bench(
     dict of str to float
         Words per second of ``train`` (a pass) and ``decode``.
     """
+    if passes < 1:
+        raise ValueError(f"passes: found {passes}; expected at least 1")
     X, Y = make_chains(words, length, features, states, seed, dense)
     print(
         f"{words} words of {length} letters, {features} {'dense' if dense else 'CSR'} features, "

@@ -68,7 +68,13 @@ def add_score_options(parser: Any) -> None:
     parser.add_argument("--scheme", default="conll", help=text)
     parser.add_argument("--suffix", action="store_true", help="tags end in the mark, PER-B")
     text = "list the first N errors of sequences in their contexts"
-    parser.add_argument("--errors", type=int, default=0, metavar="N", help=text)
+    parser.add_argument("--errors", type=_count, default=0, metavar="N", help=text)
+
+
+def _count(text: str) -> int:
+    if not text.isdecimal():
+        raise argparse.ArgumentTypeError(f"found {text!r}; expected a whole number from 0 up")
+    return int(text)
 
 
 def figures(
@@ -131,7 +137,7 @@ def add_demo(parser: Any) -> Any:
         Runs the command.
     """
     parser.add_argument("--output", default="structsolve-demo", metavar="DIR")
-    parser.add_argument("--seed", type=int, default=0)
+    parser.add_argument("--seed", type=_count, default=0)
     parser.add_argument("--quick", action="store_true", help="less data, a few seconds")
     return demo
 
@@ -161,7 +167,8 @@ def add_bench(parser: Any) -> Any:
         Runs the command.
     """
     for name, default in BENCH.items():
-        parser.add_argument(f"--{name}", type=int, default=default)
+        kind = _count if name == "seed" else int
+        parser.add_argument(f"--{name}", type=kind, default=default)
     parser.add_argument("--dense", action="store_true", help="dense features instead of CSR")
     return bench
 

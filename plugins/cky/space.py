@@ -11,7 +11,14 @@ import numpy as np
 from structsolve.examples import labels, packing
 from structsolve.examples.packed import Examples
 from structsolve.examples.stacking import pieces
-from structsolve.plugins.cky.trees import length_of, read_tree, spans_of, tree_of
+from structsolve.plugins.cky.trees import (
+    derived_classes,
+    draw_spans,
+    length_of,
+    read_tree,
+    spans_of,
+    tree_of,
+)
 from structsolve.potentials.weight_layout import Block, WeightLayout
 from structsolve.structure.base import Space, Structure
 from structsolve.utils.arrays import real_array
@@ -119,16 +126,16 @@ class CKYStructure(Structure):
         """Return n small random examples."""
         self.check_params()
         rng = np.random.default_rng(random_state)
-        names = ["A", "B"] if self.rules is None else sorted({x for r in self.rules for x in r})
+        rules = [*product("AB", repeat=3)] if self.rules is None else [*map(tuple, self.rules)]
+        names = {name for rule in rules for name in rule}
         X, Y = [], []
         for i in range(n):
             words = int(rng.integers(1, size + 1)) if i else max(2, min(size, 3))
+            while not derived_classes(words, rules)[words]:
+                words -= 1
             X.append(rng.integers(-2, 3, (words, words, 2)).astype(float))
-            space = CKYSpace(self, 2, np.array(names), False)
-            every = space.enumerate_labels(space.pack_sizes([words]), 0)
-            drawn = every[rng.integers(len(every))]
-            Y.append(space.unpack_one(drawn, space.pack_sizes([words]), 0))
-        if {name for y in Y for *_, name in spans_of(y)} != {*names} and self.rules is None:
+            Y.append(tree_of(draw_spans(words, rules, rng)))
+        if {name for y in Y for *_, name in spans_of(y)} != names and self.rules is None:
             Y[0] = ("A", *["AB"[k % 2] for k in range(length_of(Y[0]))])
         return X, Y
 

@@ -391,3 +391,56 @@ def make_treebank(n: int = 100, random_state: Any = None, longest: int = 12) -> 
         if len(read_tree(tree)[1]) <= longest:
             made.append(tree)
     return made
+
+
+def derived_classes(n: int, rules: list[tuple[str, str, str]]) -> list[set[str]]:
+    """Return the classes of the trees over 0, 1, ... n words.
+
+    Parameters
+    ----------
+    n : int
+    rules : list of (parent, left, right)
+        Words have any class of them.
+
+    Returns
+    -------
+    list of set of str
+    """
+    derived = [set(), {name for rule in rules for name in rule}]
+    for m in range(2, n + 1):
+        pairs = [(derived[k], derived[m - k]) for k in range(1, m)]
+        derived.append({p for p, a, b in rules if any(a in u and b in v for u, v in pairs)})
+    return derived
+
+
+def draw_spans(
+    n: int, rules: list[tuple[str, str, str]], rng: np.random.Generator
+) -> list[tuple[int, int, str]]:
+    """Return the spans of a random binary tree, in preorder; every tree may come.
+
+    Parameters
+    ----------
+    n : int
+        Words; some tree over them must have a class.
+    rules : list of (parent, left, right)
+    rng : Generator
+
+    Returns
+    -------
+    list of (start, end, class)
+    """
+    derived, spans = derived_classes(n, rules), []
+    todo = [(0, n, sorted(derived[n])[rng.integers(len(derived[n]))])]
+    while todo:
+        i, j, name = todo.pop()
+        spans.append((i, j, name))
+        ways = [
+            (k, a, b)
+            for k in range(i + 1, j)
+            for parent, a, b in rules
+            if parent == name and a in derived[k - i] and b in derived[j - k]
+        ]
+        if ways:
+            k, a, b = ways[rng.integers(len(ways))]
+            todo += [(k, j, b), (i, k, a)]
+    return spans

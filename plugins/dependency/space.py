@@ -146,8 +146,7 @@ class DependencyStructure(Structure):
         X, Y = [], []
         for i in range(n):
             words = int(rng.integers(1, size + 1))
-            trees = all_trees(words, self.projective, self.single_root)
-            y = trees[rng.integers(len(trees))]
+            y = draw_tree(words, rng, self.projective, self.single_root)
             x = rng.integers(-2, 3, (words + 1, words, 2)).astype(float)
             if i % 2:
                 barred = rng.random((words + 1, words)) < 0.2
@@ -162,6 +161,39 @@ class DependencyStructure(Structure):
             drawn[1 % n][-1] = "mod"
             Y = [as_pairs(y, names) for y, names in zip(Y, drawn)]
         return X, Y
+
+
+def draw_tree(n: int, rng: np.random.Generator, projective: bool, single_root: bool) -> np.ndarray:
+    """Return the heads of a random tree over n words; every tree may come.
+
+    Parameters
+    ----------
+    n : int
+    rng : Generator
+    projective, single_root : bool
+        See :class:`DependencyStructure`.
+
+    Returns
+    -------
+    ndarray of int32 of shape (n,)
+    """
+    heads = np.zeros(n, dtype=np.int32)
+    if not projective:
+        order = rng.permutation(n) + 1
+        for k in range(1, n):  # below a word before it, or the root
+            above = rng.integers(int(single_root), k + 1)
+            heads[order[k] - 1] = order[above - 1] if above else 0
+        return heads
+    spans = [(1, n + 1, 0)]  # words without a head yet, and the word that they hang on
+    while spans:
+        begin, end, head = spans.pop()
+        while begin < end:
+            stop = end if head == 0 and single_root else int(rng.integers(begin + 1, end + 1))
+            top = int(rng.integers(begin, stop))
+            heads[top - 1] = head
+            spans += [(begin, top, top), (top + 1, stop, top)]
+            begin = stop
+    return heads
 
 
 def all_trees(n: int, projective: bool = False, single_root: bool = False) -> np.ndarray:

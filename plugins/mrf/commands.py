@@ -12,10 +12,13 @@ import numpy as np
 from structsolve import registry
 from structsolve.cli import messages
 from structsolve.cli.options import UsageError, check_outputs
-from structsolve.io._text import atomic_write, bad_line, text_lines
+from structsolve.io._text import atomic_write, bad_line, number_of, text_lines
 
 # Arrays of a Potts model that do not affect the energy: height and width.
 ABOUT_PICTURES = ("size", "shape")
+
+# Parameters of decoders, which assignments do not have.
+OF_GRAPHS = ("oracle", "max_iter", "time_limit")
 
 
 def add_decode(parser: argparse.ArgumentParser) -> Any:
@@ -33,8 +36,10 @@ def add_decode(parser: argparse.ArgumentParser) -> Any:
     parser.add_argument("data", help="UAI model, .npz of energies or costs, text of costs")
     parser.add_argument("--evidence", metavar="FILE", help="observations, for UAI models")
     parser.add_argument("--target", metavar="NAME", help="the array of costs in an archive")
-    parser.add_argument("--oracle", default="auto", help="for graphs: exact, trws, lp, ...")
-    parser.add_argument("--max-iter", type=int, default=100, help="iterations of message passing")
+    parser.add_argument("--oracle", help="for graphs: exact, trws, lp, ...")
+    parser.add_argument(
+        "--max-iter", type=int, metavar="N", help="for graphs: iterations of message passing (100)"
+    )
     parser.add_argument(
         "--time-limit", type=float, metavar="SECONDS", help="for exact: stop with the best so far"
     )
@@ -61,16 +66,21 @@ def decode(args: argparse.Namespace) -> None:
         For malformed files, and options that do not fit.
     """
     is_uai = args.data.lower().removesuffix(".gz").endswith(".uai")
+    is_archive = args.data.lower().endswith(".npz")
     if args.evidence is not None and not is_uai:
         raise UsageError(f"--evidence is for UAI models (.uai); found {args.data}")
     if args.marginals is not None and not is_uai:
         raise UsageError(f"--marginals is for UAI models (.uai); found {args.data}")
+    if is_uai and args.maximize:
+        raise UsageError(f"--maximize is for costs; {args.data} holds factors of a probability")
+    if args.target is not None and not is_archive:
+        raise UsageError(f"--target is for archives (.npz); found {args.data}")
     outputs = {"--output": args.output, "--marginals": args.marginals}
     check_outputs({"the data": args.data, "--evidence": args.evidence}, outputs)
     about: dict[str, Any] = {}
     if is_uai:
         labels, value, bound = _of_uai(args, about)
-    elif args.data.lower().endswith(".npz"):
+    elif is_archive:
         labels, value, bound = _of_arrays(args)
     else:
         labels, value, bound = _assigned(_costs_of_text(args.data), args)
@@ -111,8 +121,9 @@ def _solver(kind: str) -> Any:
 
 
 def _options(args: argparse.Namespace) -> dict[str, Any]:
-    options = {"oracle": args.oracle, "max_iter": args.max_iter}
-    return options if args.time_limit is None else {**options, "time_limit": args.time_limit}
+    own = {name: getattr(args, name) for name in OF_GRAPHS}
+    given = {name: value for name, value in own.items() if value is not None}
+    return {"oracle": "auto", "max_iter": 100, **given}
 
 
 def _of_uai(args: argparse.Namespace, about: dict[str, Any]) -> tuple[Any, float, float]:
@@ -176,8 +187,10 @@ def _refuse_others(path: str, arrays: Any, known: tuple[str, ...], hint: str = "
 
 
 def _assigned(costs: Any, args: argparse.Namespace) -> tuple[Any, float, float]:
-    if args.time_limit is not None:
-        raise UsageError("--time-limit is for graphs; the best assignment is always proven")
+    for name in OF_GRAPHS:
+        if getattr(args, name) is not None:
+            option = "--" + name.replace("_", "-")
+            raise UsageError(f"{option} is for graphs; the best assignment is always proven")
     return _solver("assignment")(costs, maximize=args.maximize)
 
 
@@ -188,7 +201,7 @@ def _costs_of_text(path: str) -> np.ndarray:
         words = line.replace(",", " ").split()
         try:
             if words:
-                rows.append([float(word) for word in words])
+                rows.append([number_of(word) for word in words])
         except ValueError:
             raise bad_line(path, number, repr(line[:40]), "numbers") from None
     flat = np.array([value for row in rows for value in row])

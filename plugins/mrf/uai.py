@@ -7,7 +7,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from structsolve.io._text import PathLike, bad_line, reads_file, text_lines
+from structsolve.io._text import PathLike, bad_line, number_of, reads_file, text_lines
 from structsolve.plugins.mrf.tables._factors import (
     Scope,
     agreement,
@@ -98,7 +98,7 @@ class _Tokens:
             self.word(f"{count} entries of {what}, of which {len(words)} are there")
         self.next += count
         try:
-            values = np.array(words, dtype=np.float64)
+            values = np.array([number_of(word) for word in words])
             wrong = ~((values >= 0) & (values < np.inf))
         except ValueError:
             wrong = np.array([not _is_amount(word) for word in words])
@@ -298,6 +298,6 @@ def _observed(path: PathLike, states: list[int]) -> dict[int, int]:
 
 def _is_amount(word: str) -> bool:
     try:
-        return 0 <= float(word) < float("inf")
+        return 0 <= number_of(word) < float("inf")
     except ValueError:
         return False

@@ -133,9 +133,21 @@ class PathStructure(Structure):
             x["edge_features"] = rng.integers(-2, 3, (len(edges), 1)).astype(float)
             X.append({**x, "source": int(place[0]), "sink": int(place[-1])})
         examples = stack_paths(X, self)
-        paths = [all_paths(examples, i) for i in range(n)]
-        labels = [one[rng.integers(len(one))] for one in paths]
-        return X, [Graph(examples, i).nodes(label) for i, label in enumerate(labels)]
+        graphs = [Graph(examples, i) for i in range(n)]
+        return X, [graph.nodes(_draw_path(graph, rng)) for graph in graphs]
+
+
+def _draw_path(graph: Graph, rng: np.random.Generator) -> np.ndarray:
+    """Return an encoded path of a graph without cycles; every one may come."""
+    leads = np.zeros(graph.size, dtype=bool)  # to the sink
+    leads[graph.sink] = True
+    for _ in range(graph.size):
+        leads[graph.tails[leads[graph.heads]]] = True
+    label, v = np.zeros(graph.size, dtype=np.int32), graph.source
+    while v != graph.sink:
+        e = int(rng.choice(np.flatnonzero((graph.tails == v) & leads[graph.heads])))
+        label[v], v = e + 1, int(graph.heads[e])
+    return label
 
 
 def all_paths(examples: Examples, i: int) -> np.ndarray:

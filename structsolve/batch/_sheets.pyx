@@ -411,6 +411,11 @@ def _checked(array, place, bint written):
         raise TypeError(
             f"scores: the block {place.name!r} is a {type(array).__name__}, expected a NumPy array"
         )
+    if isinstance(array, np.ma.MaskedArray):
+        raise TypeError(
+            f"scores: the block {place.name!r} is a masked array, expected a plain one: "
+            "-inf forbids a part, and rows= leaves rows out"
+        )
     kind = cnp.PyArray_TYPE(array)
     if kind != cnp.NPY_FLOAT and kind != cnp.NPY_DOUBLE or not array.dtype.isnative:
         raise TypeError(

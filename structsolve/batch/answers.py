@@ -272,6 +272,11 @@ def samples(
             f"structure {space.structure.name!r} cannot draw labels: its projection 'entropy' has "
             "no samples"
         )
-    seed = int(np.random.default_rng(random_state).integers(2**63))
+    try:
+        seed = int(np.random.default_rng(random_state).integers(2**63))
+    except (TypeError, ValueError):
+        raise ValueError(
+            f"random_state is {random_state!r}, expected None, an integer >= 0 or a Generator"
+        ) from None
     sheet = sheet_of(scores, binding)
     return drawn(sheet, bound, n, seed, n_jobs, binding.rooms)

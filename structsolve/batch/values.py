@@ -222,6 +222,12 @@ def _prepare(out: Scores, scores: Scores) -> None:
             raise ValueError(
                 f"out: block {name!r} has shape {shape}, expected {expected} as in scores"
             )
+        if shape is not None and any(
+            np.shares_memory(taken[name], array) for array in given.values() if array is not None
+        ):
+            raise ValueError(
+                f"out: block {name!r} lies in the memory of the scores, expected one of its own"
+            )
     for array, rows in ((out.node, scores.rows), (out.edge, scores.edge_rows)):
         if array is not None and rows is not None:
             array.fill(0)

@@ -12,7 +12,7 @@ from typing import Any
 import structsolve
 from structsolve.cli import messages, output
 from structsolve.cli.formats import check_format, guess, parameters, reads, settings
-from structsolve.cli.options import UsageError, check_outputs, reader_options
+from structsolve.cli.options import UsageError, check_outputs, class_weight, reader_options
 from structsolve.cli.outside import ask_scores, families, formats, scores, settle_estimator
 from structsolve.io._text import atomic_write
 from structsolve.protocols import ShellModule, require
@@ -65,6 +65,8 @@ def fit(args: argparse.Namespace) -> None:
         chosen = _usual_structure(data, args)
         _warn_of_one_label(data.y, args.data)
     models.settle_labels(chosen, data.y, args)
+    weights = class_weight(args.class_weight, data.y)
+    args.class_weight = ["balanced"] if weights == "balanced" else weights
     recipe.label_sets = getattr(chosen, "label_sets", False)
     messages.say("read", messages.size_text(data), start)
 

@@ -175,6 +175,8 @@ def one_line(error: object) -> str:
     if isinstance(error, OSError) and error.strerror:
         return f"{'output' if error.filename is None else error.filename}: {error.strerror}"
     text = " ".join(str(error).split())
+    if isinstance(error, MemoryError):
+        return "not enough memory" + (f": {text}" if text else "")
     told = ValueError | TypeError | ImportError | Warning
     if isinstance(error, Exception) and not isinstance(error, told):
         text = f"{type(error).__name__}: {text} (-v shows the traceback)"

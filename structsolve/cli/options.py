@@ -8,6 +8,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from structsolve.io import FORMATS
+from structsolve.io._text import number_of
 from structsolve.registry.names import value_of
 
 
@@ -46,17 +47,20 @@ def kernel_params(given: Sequence[str] | None) -> dict[str, Any] | None:
     return params
 
 
-def class_weight(given: Sequence[str] | None) -> Any:
+def class_weight(given: Sequence[str] | Mapping[Any, float] | None, y: Any = None) -> Any:
     """Read ``--class-weight``: "balanced", or ``class=weight`` pairs.
 
     Parameters
     ----------
     given : sequence of str, optional
+        Or a dict that was read before.
+    y : object, optional
+        The labels of the data: if the first is a text, so is the name of every class.
 
     Returns
     -------
     None, "balanced" or dict
-        Classes that parse as integers become integers.
+        Classes that parse as integers become integers, unless `y` has texts.
 
     Raises
     ------
@@ -65,16 +69,21 @@ def class_weight(given: Sequence[str] | None) -> Any:
     """
     if not given:
         return None
+    if isinstance(given, Mapping):
+        return given
     if list(given) == ["balanced"]:
         return "balanced"
+    while not isinstance(y, str) and hasattr(y, "__len__") and len(y):
+        y = next(iter(y))
     weights: dict[Any, float] = {}
     for pair in given:
         word, _, text = pair.rpartition("=")
         name: Any = word
-        with contextlib.suppress(ValueError):
-            name = int(word)
+        if not isinstance(y, str):
+            with contextlib.suppress(ValueError):
+                name = number_of(word, int)
         try:
-            weight = float(text)
+            weight = number_of(text)
         except ValueError:
             weight = -1.0
         if not word or not weight >= 0:

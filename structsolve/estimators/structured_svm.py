@@ -345,6 +345,9 @@ class StructuredSVM(AlphaPathMixin, FittedMixin, BaseEstimator):
         """Refuse settings that exclude each other; ``validated``: fit() got a validation set."""
         check_combination(self, validated)
 
+    #: All classes, where y lacks some of them: in a fold of StructuredSVMCV.
+    _every_class: Any = None
+
     def _read(
         self, X: Any, y: Any, sample_weight: Any, validation: Any, rng: np.random.Generator
     ) -> TrainingData:
@@ -352,7 +355,7 @@ class StructuredSVM(AlphaPathMixin, FittedMixin, BaseEstimator):
         X, y = listed(X), listed(y, "y")
         refuse_partial(y)
         stage(int(self.verbose), type(self).__name__, "packing the examples")
-        space, examples = self._learn_space(X, y, None, sample_weight)
+        space, examples = self._learn_space(X, y, self._every_class, sample_weight)
         if self.early_stopping and validation is None:
             text = "early_stopping scores held-out ones; pass validation=(X, labels)"
             refuse_marginals(space.structure, y, text)

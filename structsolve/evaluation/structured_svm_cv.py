@@ -23,6 +23,7 @@ from ..estimators.soft_labels import refuse_marginals
 from ..estimators.structured_svm import StructuredSVM
 from ..examples.packing import check_weights, listed
 from ..potentials.mercer import PRECOMPUTED
+from ..structure.node_space import NodeSpace
 from ..utils.arrays import n_rows
 from ..utils.progress import Progress, stage
 from .alpha_path import (
@@ -257,6 +258,9 @@ class PathMixin:
             if getattr(space.structure, "classes", ()) is None and hasattr(worker, "structure"):
                 classed = registry.get_structure(space.structure, classes=space.classes_.tolist())
                 worker.set_params(structure=classed)
+            # So do weights, losses and forbidden pairs that name a rare class.
+            if isinstance(space, NodeSpace):
+                worker._every_class = space.classes_.tolist()
             yield _Fold(
                 worker,
                 (take(X, train), take(y, train), None if weights is None else weights[train]),

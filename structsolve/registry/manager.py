@@ -315,7 +315,7 @@ class Registry(Names):
         ------
         ValueError, TypeError, RuntimeError
             A ValueError or TypeError keeps its kind, anything else becomes a RuntimeError.  A
-            ValueError or TypeError of ours gets no name.
+            ValueError or TypeError of ours gets no name, nor does a MemoryError of anybody.
         """
         try:
             yield
@@ -341,6 +341,8 @@ class Registry(Names):
         Exception
             ``error`` itself if it gets no name; see :meth:`blame`.
         """
+        if isinstance(error, MemoryError):  # of data, not of a plugin's code
+            return error
         owner = self._owner_of_traceback(error) or otherwise
         kind = next((k for k in (ValueError, TypeError) if isinstance(error, k)), RuntimeError)
         if kind is not RuntimeError and (owner is None or owner.is_ours):

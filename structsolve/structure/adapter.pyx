@@ -330,6 +330,7 @@ cdef class Adapter:
         # The array of a block, in C order.
         shape = {SHARED: (), NODE: (self.sizes.nodes_of(i),), EDGE: (self.sizes.edges_of(i),)}
         try:
+            _refuse_complex(given)
             array = np.ascontiguousarray(given, dtype=np.float64)
         except (TypeError, ValueError) as error:
             self.refuse(method, i, f"block {place.name!r} that is not numeric ({error})", "numbers")
@@ -340,6 +341,7 @@ cdef class Adapter:
 
     def _pair_of_arrays(self, str method, i, Place place not None, given, size):
         try:
+            _refuse_complex(given[1])
             index, value = np.asarray(given[0]), np.ascontiguousarray(given[1], dtype=np.float64)
         except (TypeError, ValueError) as error:
             self.refuse(method, i, f"block {place.name!r} that is not numeric ({error})", "numbers")
@@ -477,6 +479,13 @@ cdef bint _same(Adapter self, Vector known, Py_ssize_t i, const int* label):
 cdef int _name(Adapter self, Vector vector, Py_ssize_t i, const int* label) except -1:
     cdef Py_ssize_t size = self.sizes.label_size(i) * sizeof(int)
     vector.i, vector.label = i, PyBytes_FromStringAndSize(<const char*>label, size)
+    return 0
+
+
+cdef int _refuse_complex(given) except -1:
+    # NumPy would drop the imaginary part with a warning.
+    if isinstance(given, np.ndarray) and given.dtype.kind == "c":
+        raise TypeError("complex numbers")
     return 0
 
 

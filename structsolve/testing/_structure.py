@@ -6,6 +6,9 @@ from collections.abc import Callable, Sequence
 from time import perf_counter
 from typing import Any
 
+import numpy as np
+from scipy import sparse
+
 from .. import registry
 from ..utils.params import check_count
 from ..utils.positional import positional_deprecated
@@ -113,8 +116,8 @@ def check_structure(
     for each count, the loss-augmented oracle, parts, losses and their matrices, projections
     (marginals, bounds, states, G and its slope, samples, derivatives), hard constraints on nodes,
     predictions, scores and masks, X that packing stores as sparse, 2 and 19 classes, larger labels,
-    that solvers agree, and the operators for the structure's other ``layouts``.  Powers that a
-    structure lacks are not checked.
+    that solvers agree, that nothing changes the packed examples, and the operators for the
+    structure's other ``layouts``.  Powers that a structure lacks are not checked.
 
     Examples
     --------
@@ -158,4 +161,19 @@ def check_structure(
 def _run(case: Case, loss: Any, checks: dict[str, Callable[[Case, Any], None]]) -> None:
     for name, check in checks.items():
         case.begin(name)
+        before = {place: array.copy() for place, array in _packed(case).items()}
         check(case, loss)
+        for place, array in _packed(case).items():
+            if array.tobytes() != before[place].tobytes():
+                promise = f"leaves packed examples as they are ({place}, in the checks {name!r})"
+                case.fail("an operator", promise, None, array, before[place])
+
+
+def _packed(case: Case) -> dict[str, np.ndarray]:
+    """Return the arrays that all operators of a case share."""
+    arrays = {}
+    for name, value in {**vars(case.examples), **case.examples.topology}.items():
+        array = value.data if sparse.issparse(value) else value
+        if isinstance(array, np.ndarray):
+            arrays[name] = array
+    return arrays

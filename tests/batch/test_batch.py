@@ -589,3 +589,28 @@ def test_shared_scores_may_be_in_any_order():
     assert answers[0][0].any() and answers[0][1].any()
     np.testing.assert_array_equal(answers[0], answers[1])
     np.testing.assert_array_equal(answers[0], answers[2])
+
+
+def test_masked_scores_gradients_in_the_scores_and_bad_seeds_are_refused():
+    space = score_space("chain", 2)
+    examples = space.pack_sizes([2])
+    node = np.eye(2)
+    masked = Scores(np.ma.array(node, mask=[[True, False], [False, False]]), examples=examples)
+    with pytest.raises(TypeError, match="the block 'node' is a masked array.* -inf forbids"):
+        argmax(space, masked)
+    table = np.zeros((2, 2))
+    plain = Scores(node, {"transition": table}, examples=examples)
+    for out in (
+        Scores(node, {"transition": np.zeros((2, 2))}, examples=examples),
+        Scores(np.zeros((2, 2)), {"transition": table}, examples=examples),
+        Scores(table, {"transition": np.zeros((2, 2))}, examples=examples),
+    ):
+        with pytest.raises(ValueError, match="out: block .* lies in the memory of the scores"):
+            value_and_gradient(space, plain, np.array([0, 1]), out=out)
+    both = np.zeros((2, 4))  # scores and gradient beside each other are two arrays
+    both[:, :2] = node
+    beside = Scores(both[:, :2], examples=examples)
+    value_and_gradient(space, beside, np.array([0, 1]), out=Scores(np.ones((2, 2))))
+    for seed in (-1, 1.5, "a"):
+        with pytest.raises(ValueError, match="random_state is .*, expected None, an integer >= 0"):
+            samples(space, plain, 2, random_state=seed)

@@ -95,6 +95,9 @@ def test_module_runs_and_status_reaches_the_shell():
         (["predict", "m", "a", "--kbest", "2", "--marginals"], "not allowed with argument"),
         (["bench", "--words", "0"], "words: found 0; expected at least 1"),
         (["bench", "--states", "1"], "states: found 1; expected at least 2"),
+        (["bench", "--passes", "0"], "passes: found 0; expected at least 1"),
+        (["bench", "--seed", "-1"], "--seed: found '-1'; expected a whole number from 0 up"),
+        (["demo", "--seed", "-1"], "--seed: found '-1'; expected a whole number from 0 up"),
     ],
 )
 def test_usage_errors(capsys, tmp_path, monkeypatch, argv, message):

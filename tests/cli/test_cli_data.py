@@ -578,3 +578,46 @@ def test_one_label_everywhere_is_told(capsys, tmp_path, labels, told):
     assert main(["fit", str(tmp_path / "a.conllu"), "--model", str(tmp_path / "m")]) == 0
     err = capsys.readouterr().err
     assert ("found the same label everywhere, '_'; --label-column" in err) == told
+
+
+def test_without_memory_an_error_of_one_line_blames_nobody(tmp_path, monkeypatch, capsys):
+    def full(*args):
+        raise MemoryError("Unable to allocate 7.28 TiB")
+
+    (tmp_path / "a.conll").write_text("He PRP B-NP\n\nran VBD B-VP\n")
+    monkeypatch.setattr("structsolve.plugins.chain.readers.features_of", full)
+    argv = "fit", tmp_path / "a.conll", "--model", tmp_path / "m.structsolve"
+    fails(capsys, *argv, match="error: not enough memory: Unable to allocate 7.28 TiB$")
+
+
+def test_a_number_of_errors_to_list_is_not_negative(capsys):
+    for text in ("-2", "x", "1.5"):
+        fails(capsys, "score", "m", "d", "--errors", text, match="--errors: found .*from 0 up")
+
+
+def test_class_weights_of_names_that_look_like_numbers(tmp_path, capsys):
+    path, model = tmp_path / "a.conll", tmp_path / "m.structsolve"
+    path.write_text("x 1_2\ny 3\n\nx 1_2\n")
+    works(capsys, "fit", path, "--model", model, "--class-weight", "3=2", "1_2=0.5")
+    assert structsolve.load(model).class_weight == {"3": 2.0, "1_2": 0.5}
+    fails(capsys, "fit", path, "--model", model, "--class-weight", "3=1_0", match="CLASS=WEIGHT")
+    rows = tmp_path / "a.svm"
+    rows.write_text("1 1:1\n2 1:2\n")
+    works(capsys, "fit", rows, "--model", model, "--class-weight", "2=2")
+    assert structsolve.load(model).class_weight == {2: 2.0}
+
+
+def test_decode_refuses_options_of_other_models(tmp_path, capsys):
+    costs, graph = tmp_path / "costs.txt", tmp_path / "a.uai"
+    costs.write_text("1 2\n2 1\n")
+    graph.write_text("MARKOV\n1\n2\n1\n1 0\n2\n 1 2\n")
+    for option in (("--oracle", "exact"), ("--max-iter", 5)):
+        fails(capsys, "decode", costs, *option, match=f"{option[0]} is for graphs")
+        assert works(capsys, "decode", graph, *option) == "1\n"
+    fails(capsys, "decode", graph, "--maximize", match="--maximize is for costs")
+    for path in (costs, graph):
+        fails(capsys, "decode", path, "--target", "a", match="--target is for archives")
+    costs.write_text("1_0 2\n2 1\n")
+    fails(capsys, "decode", costs, match="line 1: found .*expected numbers")
+    graph.write_text("MARKOV\n1\n2\n1\n1 0\n2\n 1_0 2\n")
+    fails(capsys, "decode", graph, match="line 7: found '1_0'; expected entry 0")

@@ -546,3 +546,22 @@ def test_refusals():
             ConditionalRiskMinimizer(alpha=alpha).fit(X, y)
     with pytest.raises(ValueError, match="alpha is 'x', expected a number > 0 or 'auto'"):
         ConditionalRiskMinimizer(alpha="x").fit(X, y)
+
+
+def test_settings_may_name_a_class_that_a_fold_lacks():
+    rng = np.random.default_rng(0)
+    X = [rng.normal(size=(4, 3)) for _ in range(12)]
+    Y = [["a", "b", "b", "a"] for _ in X]
+    Y[3] = ["a", "b", "a", "rare"]
+    settings = {"alphas": [1.0, 0.1], "cv": KFold(3), "random_state": 0}
+
+    def scores(structure="chain", **params):
+        return StructuredSVMCV(structure, **settings, **params).fit(X, Y).scores_
+
+    plain = scores()
+    np.testing.assert_array_equal(scores(class_weight={"rare": 1.0}), plain)
+    assert scores(class_weight={"rare": 5.0}).shape == plain.shape
+    barred = structsolve.get_structure("chain", forbidden=[("rare", "b")])
+    np.testing.assert_array_equal(scores(barred)[1:], plain[1:])
+    costs = structsolve.CostMatrix(1 - np.eye(3))
+    np.testing.assert_allclose(scores(loss=costs), plain)

@@ -53,6 +53,8 @@ wrong_answers(
      r"Oracle.argmax .* answers without an exception.*states 0 \.\. 2"),
     ("KBestUnsorted", "kbest", lambda labels: labels[::-1],
      r"KBest.kbest .* returns the best first"),
+    ("PartsComplex", "parts", lambda mu: {**mu, "start": mu["start"] * 1j},
+     r"Parts.encode .* answers without an exception.*not numeric \(complex numbers\)"),
     ("PartsOfWrongShape", "parts", lambda mu: {**mu, "start": np.ones(2)},
      r"Parts.encode .* answers without an exception.*shape \(2,\), expected \(3,\)"),
     ("ProjectionValueOff", "project", lambda pair: (pair[0], pair[1] + 0.01),
@@ -579,3 +581,17 @@ class Enumerates(PyChainStructure):
 
 #: What is right, but slow.
 SLOW = [pytest.param(Enumerates, "SlowOperator: .* grows as the power", id="Enumerates")]
+
+
+@wrong(r"an operator .* leaves packed examples as they are \(nodes, in the checks 'oracle'\)")
+class ArgmaxScalesFeatures(PyChainSpace):
+    def argmax(self, examples, i, theta):
+        examples.nodes *= 1.001
+        return super().argmax(examples, i, theta)
+
+
+@wrong(r"an operator .* leaves packed examples as they are \(labels, in the checks 'oracle'\)")
+class ArgmaxWritesLabels(PyChainSpace):
+    def argmax(self, examples, i, theta):
+        examples.labels[0] = 1 - examples.labels[0] % 2
+        return super().argmax(examples, i, theta)
