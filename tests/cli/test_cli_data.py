@@ -574,8 +574,8 @@ def test_formats_of_one_structure_train_it(capsys, tmp_path):
 
 @pytest.mark.parametrize("labels, told", [("__", True), ("_X", False)])
 def test_one_label_everywhere_is_told(capsys, tmp_path, labels, told):
-    (tmp_path / "a.conllu").write_text("".join(f"{k}\tw\t{y}\n" for k, y in enumerate(labels)))
-    assert main(["fit", str(tmp_path / "a.conllu"), "--model", str(tmp_path / "m")]) == 0
+    (tmp_path / "a.conll").write_text("".join(f"{k}\tw\t{y}\n" for k, y in enumerate(labels)))
+    assert main(["fit", str(tmp_path / "a.conll"), "--model", str(tmp_path / "m")]) == 0
     err = capsys.readouterr().err
     assert ("found the same label everywhere, '_'; --label-column" in err) == told
 
