@@ -345,6 +345,10 @@ class ExtremeSVM(FittedMixin, ClassifierMixin, BaseEstimator):
         before: Any = None,
         sets: sp.csr_matrix | None = None,
     ) -> None:
+        if sample_weight is not None and not sample_weight.all():  # as if they were absent
+            kept = np.flatnonzero(sample_weight)
+            X, y, sample_weight = read_rows(X[kept], X.shape[1]), y[kept], sample_weight[kept]
+            sets = None if sets is None else sets[kept]
         solver, surrogate, rivals = self._chosen(X, len(classes), incremental, sets)
         # An example of weight 2 counts as two, also for alpha.
         total = len(y) if sample_weight is None else float(sample_weight.sum())

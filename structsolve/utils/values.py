@@ -115,8 +115,17 @@ def from_text(text: str) -> Any:
     Returns
     -------
     object
+
+    Raises
+    ------
+    TwiceError
+        If an object has a key twice.
     """
-    return json.loads(text, object_hook=_untagged)
+    return json.loads(text, object_pairs_hook=_untagged)
+
+
+class TwiceError(ValueError):
+    """A JSON object has a key twice, which Python's parser passes over; its text is the key."""
 
 
 def _tagged(value: Any) -> Any:
@@ -138,6 +147,10 @@ def _tagged(value: Any) -> Any:
     )
 
 
-def _untagged(value: dict[str, Any]) -> Any:
+def _untagged(pairs: list[tuple[str, Any]]) -> Any:
+    value = dict(pairs)
+    if len(value) < len(pairs):
+        keys = [key for key, _ in pairs]
+        raise TwiceError(repr(next(key for key in keys if keys.count(key) > 1)))
     listed = {*value} == {"tuple"} and isinstance(value["tuple"], list)
     return tuple(value["tuple"]) if listed else value
