@@ -7,6 +7,8 @@ from typing import Any
 
 import numpy as np
 
+from .suggest import a_type
+
 
 def plain(value: Any) -> Any:
     """Return a label with arrays as lists, and numbers of NumPy as Python's.
@@ -142,7 +144,7 @@ def _tagged(value: Any) -> Any:
     if value is None or isinstance(value, (str, bool, int, float)):
         return value
     raise TypeError(
-        f"a {type(value).__name__} in a label: expected strings, numbers, None, and lists, tuples, "
+        f"{a_type(value)} in a label: expected strings, numbers, None, and lists, tuples, "
         "arrays and dicts of these"
     )
 
