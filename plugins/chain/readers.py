@@ -68,7 +68,7 @@ class ConllReader(_NamedReader):
     ([['B-NP', 'B-VP']], 'He PRP B-NP O\\nran VBD B-VP O\\n')
     """
 
-    endings = (".conll", ".conllu", ".iob", ".iob2", ".bio", ".txt")
+    endings = (".conll", ".iob", ".iob2", ".bio", ".txt")
     annotates = "asked"
     function = staticmethod(read_conll)
 

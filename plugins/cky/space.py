@@ -23,6 +23,7 @@ from structsolve.potentials.weight_layout import Block, WeightLayout
 from structsolve.structure.base import Space, Structure
 from structsolve.utils.arrays import real_array
 from structsolve.utils.memory import refuse_too_large
+from structsolve.utils.suggest import a_type
 
 
 class CKYStructure(Structure):
@@ -216,7 +217,7 @@ def stack_spans(X: Any, n_features: int | None = None) -> Spans:
         spans = X
     elif isinstance(X, (str, bytes, dict)) or not hasattr(X, "__len__") or hasattr(X, "tocsr"):
         raise ValueError(
-            f"X is a {type(X).__name__}, expected Spans, or a list with an array of shape (n, n, "
+            f"X is {a_type(X)}, expected Spans, or a list with an array of shape (n, n, "
             "n_features) for each sentence of n words"
         )
     elif len(X) == 0:
@@ -251,7 +252,7 @@ def stack_spans(X: Any, n_features: int | None = None) -> Spans:
 def _all_spans(Y: Any, n_words: np.ndarray) -> list[list[tuple[int, int, str]]]:
     """Return the spans of all trees, checked against the lengths of sentences."""
     if isinstance(Y, (str, bytes, dict)) or not hasattr(Y, "__len__"):
-        raise ValueError(f"y is a {type(Y).__name__}, expected a list with a tree per sentence")
+        raise ValueError(f"y is {a_type(Y)}, expected a list with a tree per sentence")
     if len(Y) != len(n_words):
         raise ValueError(
             f"X has {len(n_words)} examples and y has {len(Y)}; both must be equally long"

@@ -16,6 +16,7 @@ from structsolve.plugins.dag.topological_order import (
     share_out,
     topological_order,
 )
+from structsolve.utils.suggest import a_type
 
 STRINGS = "strings, as the first node is one"
 EITHER = "all nodes to be strings, or all to be integers"
@@ -369,7 +370,7 @@ def _read(given: Any) -> tuple[list[Any], list[tuple[Any, Any]]]:
     if hasattr(given, "successors") and hasattr(given, "is_multigraph"):
         if given.is_multigraph():
             raise ValueError(
-                f"hierarchy is a {type(given).__name__}, expected a networkx.DiGraph, which has no "
+                f"hierarchy is {a_type(given)}, expected a networkx.DiGraph, which has no "
                 "parallel edges; use networkx.DiGraph(hierarchy)"
             )
         return list(given.nodes), list(given.edges)
@@ -403,7 +404,7 @@ def _read(given: Any) -> tuple[list[Any], list[tuple[Any, Any]]]:
 
 
 def _kind(given: Any) -> str:
-    return "None" if given is None else f"a {type(given).__name__}"
+    return "None" if given is None else f"{a_type(given)}"
 
 
 def _as_names(names: list[Any]) -> np.ndarray:

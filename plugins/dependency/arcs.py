@@ -14,6 +14,7 @@ from structsolve.plugins.dependency._shape import first_fault
 from structsolve.potentials.weight_layout import Block
 from structsolve.structure.calls import argmax
 from structsolve.utils.arrays import real_array
+from structsolve.utils.suggest import a_type
 
 
 class Arcs:
@@ -248,7 +249,7 @@ def stack_arcs(X: Any, n_features: int | None = None) -> Arcs:
         arcs = X
     elif isinstance(X, (str, bytes, dict)) or not hasattr(X, "__len__") or hasattr(X, "tocsr"):
         raise ValueError(
-            f"X is a {type(X).__name__}, expected Arcs, or a list with an array of shape (n + 1, "
+            f"X is {a_type(X)}, expected Arcs, or a list with an array of shape (n + 1, "
             "n, n_features) for each sentence of n words"
         )
     elif len(X) == 0:

@@ -44,6 +44,8 @@ class ConlluReader(Reader):
     ('1 sentences, 2 words, 4 arcs', [2, 0])
     """
 
+    endings = (".conllu",)
+    structure_name = "dependency"
     named_features = True
     annotates = "always"
     function = staticmethod(read_conllu)
@@ -78,7 +80,7 @@ class ConlluReader(Reader):
 
     def _read(self, path: str, fit: bool) -> tuple[Any, Any]:
         known = registry.default()
-        structure = known.make("structures", self.structure) if self.structure else None
+        structure = known.make("structures", self.structure or self.structure_name)
         if getattr(structure, "file_format", None) != "conllu":
             names = [
                 name
@@ -88,9 +90,8 @@ class ConlluReader(Reader):
             raise ValueError(
                 f"{path}: conllu data are sentences with trees; found structure "
                 f"{self.structure!r}, expected one for them, such as "
-                f"{' or '.join(map(repr, names))}"
+                f"{' or '.join(map(repr, names))}; format 'conll' reads their columns alone"
             )
-        assert structure is not None
         sentences, heads = self._read_sentences(path)
         given = dict(self.featurizer or {})
         if fit and self.n_bits is not None:

@@ -14,6 +14,7 @@ import structsolve
 from structsolve.cli import messages
 from structsolve.cli.options import UsageError, check_outputs, verbosity
 from structsolve.io._text import atomic_write
+from structsolve.utils.suggest import a_type
 
 # Rows that `predict` prints and `score` compares at a time.
 BEST = 5
@@ -101,7 +102,9 @@ def fit(args: argparse.Namespace) -> None:
     ValueError
         For malformed data and invalid settings.
     """
-    from structsolve.plugins.extreme.reader import read_extreme  # heavy
+    # Heavy: scikit-learn, and all solvers.
+    from structsolve.plugins.extreme.reader import read_extreme
+    from structsolve.plugins.extreme.training import judged
 
     if args.history and not args.history.endswith((".csv", ".json")):
         raise UsageError(f"--history: found {args.history!r}; expected an ending .csv or .json")
@@ -130,6 +133,9 @@ def fit(args: argparse.Namespace) -> None:
     start = time.perf_counter()
     model.fit(X, y)
     passes = messages.passes_text(model.history_)
+    if (own := judged(model.history_[-1])) is not model.history_[-1]:
+        share = own["gap"] / own["primal"] if own["primal"] else 0.0
+        passes += f" ({100 * share:.2g} % before small weights are left out)"
     messages.say("trained", f"{model.solver_.name}: {passes}, {model.stop_reason_}", start)
     model.metadata_ = {"shell": {"format": "extreme", "zero_based": zero_based}}
     model.save(args.model, dtype="float16" if args.float16 else None)
@@ -195,7 +201,7 @@ def score(model: Any, args: argparse.Namespace) -> None:
         For malformed data, and files without labels.
     """
     if args.metric is not None:
-        raise UsageError(f"--metric: a {type(model).__name__} prints only errors and macro-F1")
+        raise UsageError(f"--metric: {a_type(model)} prints only errors and macro-F1")
     k = min(BEST, len(model.classes_))
     truth, best, hits = [], [], 0
     for X, y in _chunks(model, args, "each"):
@@ -263,7 +269,7 @@ def prune(args: argparse.Namespace) -> None:
     check_outputs({"--data": args.data}, {"--out": args.out})
     model = structsolve.load(args.model)
     if not is_extreme(model):
-        raise UsageError(f"{args.model}: found a {type(model).__name__}; expected an ExtremeSVM")
+        raise UsageError(f"{args.model}: found {a_type(model)}; expected an ExtremeSVM")
     if args.mb is None and args.error is None and not args.float16:
         raise UsageError("expected --mb, --error or --float16")
     if (args.error is None) != (args.data is None):

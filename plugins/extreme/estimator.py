@@ -42,6 +42,9 @@ from structsolve.solvers.checkpoint import Checkpoint
 from structsolve.utils.parallel import effective_jobs
 from structsolve.utils.params import check_types
 
+# A weight of this share of the largest is none: float32 adds nothing of it.
+NOTHING = 1e-30
+
 
 def _is_incremental(model: ExtremeSVM) -> bool:
     if not is_incremental(model.solver):
@@ -216,7 +219,7 @@ class ExtremeSVM(FittedMixin, ClassifierMixin, BaseEstimator):
             column numbers; or a list of lists or sets of labels (lists of one length of 0 and 1
             alone are indicators).
         sample_weight : array of shape (n,), optional
-            Weight of each example in the mean.
+            Weight of each example in the mean; one of weight 0 is as if absent.
 
         Returns
         -------
@@ -345,6 +348,12 @@ class ExtremeSVM(FittedMixin, ClassifierMixin, BaseEstimator):
         before: Any = None,
         sets: sp.csr_matrix | None = None,
     ) -> None:
+        # As if absent: solvers count rows, and draw some.
+        weights = np.ones(len(y)) if sample_weight is None else sample_weight
+        kept = weights > NOTHING * weights.max()
+        if not kept.all():
+            X, y, sample_weight = read_rows(X[kept], X.shape[1]), y[kept], weights[kept]
+            sets = None if sets is None else sets[kept]
         solver, surrogate, rivals = self._chosen(X, len(classes), incremental, sets)
         # An example of weight 2 counts as two, also for alpha.
         total = len(y) if sample_weight is None else float(sample_weight.sum())

@@ -366,6 +366,23 @@ def warn_lengths(solver: ExtremeSolver, X: sparse.csr_matrix) -> None:
         )
 
 
+def judged(record: dict[str, Any]) -> dict[str, Any]:
+    """Return the primal and the gap that a solver compares with tol.
+
+    Parameters
+    ----------
+    record : dict
+        Of a pass.
+
+    Returns
+    -------
+    dict
+        Those of the machines, without terms that are added by design; else the record's.
+    """
+    solved = record.get("machines_gap")
+    return record if solved is None else {"gap": solved, "primal": record["dual"] + solved}
+
+
 def warn_unfinished(result: ExtremeResult, tol: float, max_iter: int) -> None:
     """Warn if training ended before the gap was small enough.
 
@@ -379,11 +396,7 @@ def warn_unfinished(result: ExtremeResult, tol: float, max_iter: int) -> None:
     ended = result.stop_reason == "max_iter" and len(result.history) >= max_iter
     gap = None
     if ended:
-        last = result.history[-1]
-        solved = last.get("machines_gap")  # without terms that are added by design
-        if solved is not None:
-            last = {"gap": solved, "primal": last["dual"] + solved}
-        gap = relative_gap(last)
+        gap = relative_gap(judged(result.history[-1]))
     if gap is not None and gap > tol:
         warnings.warn(
             f"stopped after max_iter={max_iter} passes with a relative gap of {gap:.2g}, tol is "

@@ -23,6 +23,7 @@ from structsolve.potentials.weight_layout import Block, WeightLayout
 from structsolve.structure.base import Structure
 from structsolve.structure.node_space import NodeSpace
 from structsolve.utils.params import check_choice, parameters
+from structsolve.utils.suggest import a_type
 
 TABLES = ("shared", "per-factor")
 
@@ -275,7 +276,7 @@ def stack_factors(
             )
         return Examples(offsets, nodes)
     if not isinstance(X, (list, tuple)) or len(X) == 0:
-        kind = "empty" if isinstance(X, (list, tuple)) else f"a {type(X).__name__}"
+        kind = "empty" if isinstance(X, (list, tuple)) else f"{a_type(X)}"
         raise ValueError(f"X is {kind}, expected a list with (node_features, factors) per example")
     for i, x in enumerate(X):
         if not isinstance(x, (tuple, list)) or len(x) != 2:

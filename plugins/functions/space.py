@@ -14,6 +14,7 @@ from structsolve.examples.packed import Examples
 from structsolve.potentials.weight_layout import Block, WeightLayout
 from structsolve.structure.base import Space, Structure
 from structsolve.utils.sparse import as_csr
+from structsolve.utils.suggest import a_type
 
 
 class FunctionStructure(Structure):
@@ -104,7 +105,7 @@ class FunctionStructure(Structure):
         vector = _call("features(x, y)", 0, self.features, objects[0], labels[0])
         if not packing.is_sparse(vector) and np.ndim(vector) != 1:
             raise ValueError(
-                f"example 0: features(x, y) returned a {type(vector).__name__} of shape "
+                f"example 0: features(x, y) returned {a_type(vector)} of shape "
                 f"{np.shape(vector)}, expected one vector: an array of shape (dim,), or a sparse "
                 "row or column"
             )
@@ -475,9 +476,7 @@ def _objects(values: Any, what: str) -> list[Any]:
         values = as_csr(values, what)
         objects = [values[i : i + 1] for i in range(values.shape[0])]
     elif isinstance(values, (str, bytes, dict)) or not hasattr(values, "__getitem__"):
-        raise ValueError(
-            f"{what} is a {type(values).__name__}, expected a list with one object per example"
-        )
+        raise ValueError(f"{what} is {a_type(values)}, expected a list with one object per example")
     else:
         objects = [values[i] for i in range(len(values))]
     if not objects:

@@ -9,6 +9,7 @@ import numpy as np
 
 from structsolve.structure.weighted_labels import WeightedLabels, node_weights
 from structsolve.utils.memory import refuse_too_large
+from structsolve.utils.suggest import a_type
 
 
 @dataclass(frozen=True)
@@ -59,7 +60,7 @@ def read_pictures(X: Any, n_features: int | None = None) -> Pictures:
         )
     if not isinstance(X, (list, tuple, np.ndarray)):
         raise ValueError(
-            f"X is a {type(X).__name__}, expected a list of pictures of shape (height, width, "
+            f"X is {a_type(X)}, expected a list of pictures of shape (height, width, "
             "features), or one array of them"
         )
     if len(X) == 0:
@@ -115,7 +116,7 @@ def flat_labels(Y: Any, shapes: np.ndarray) -> list[Any]:
         raise ValueError("y is None: grid requires y, a label picture for each picture of X")
     if not isinstance(Y, (list, tuple, np.ndarray)):
         raise ValueError(
-            f"y is a {type(Y).__name__}, expected a list of label pictures of shape (height, "
+            f"y is {a_type(Y)}, expected a list of label pictures of shape (height, "
             "width), or one array of them"
         )
     if len(Y) != len(shapes):

@@ -7,6 +7,11 @@ from typing import Any
 import numpy as np
 
 from structsolve.examples import packing
+from structsolve.utils.suggest import a_type
+
+RAGGED = "lists of unequal lengths"
+# Squares of numbers up to it, and sums of many, are finite.
+LARGEST = 1e140
 
 
 class Categorical:
@@ -55,8 +60,10 @@ class Categorical:
                 row = np.asarray(list(x) if isinstance(x, str) else x)
                 told = f"{row.dtype} of shape {row.shape}"
             except ValueError:
-                row, told = np.empty(0), "lists of unequal lengths"
-            if row.ndim != 1 or len(row) == 0 or row.dtype.kind not in "iuUSOTb":
+                row, told = np.empty(0), RAGGED
+            if row.shape == (0,) and told != RAGGED:
+                raise ValueError(f"X, example {i}: found no symbols, expected at least one")
+            if row.ndim != 1 or row.dtype.kind not in "iuUSOTb" or told == RAGGED:
                 raise ValueError(
                     f"X, example {i}: found {told}, expected a sequence of symbols (strings or "
                     "integers); emission='gaussian' takes numbers"
@@ -192,6 +199,13 @@ class Gaussian:
             flat = flat.toarray()
         if not np.isfinite(flat).all():
             packing.refuse_infinite(flat, offsets)
+        large = np.abs(flat).max(axis=1) > LARGEST
+        if large.any():
+            i = int(np.searchsorted(offsets, large.argmax(), side="right")) - 1
+            raise ValueError(
+                f"X, example {i}: found {np.abs(flat[large.argmax()]).max():g}, expected numbers "
+                f"up to {LARGEST:g}, which have variances: scale X"
+            )
         return np.asarray(flat, dtype=np.float64), offsets
 
     def start(self, flat: np.ndarray, K: int, rng: np.random.Generator) -> np.ndarray:
@@ -212,7 +226,8 @@ class Gaussian:
         if len(flat) < K:
             raise ValueError(f"X has {len(flat)} rows of numbers, expected at least n_states={K}")
         clusters = KMeans(K, n_init=1, random_state=int(rng.integers(2**31)))
-        return np.eye(K)[clusters.fit_predict(flat)]
+        # By a power of 2, which changes no digit: squares of tiny numbers would be 0.
+        return np.eye(K)[clusters.fit_predict(np.ldexp(flat, -np.frexp(np.abs(flat).max())[1]))]
 
     def fit(self, flat: np.ndarray, weight: np.ndarray) -> None:
         """Set the most likely means and variances; states without weight keep theirs.
@@ -307,7 +322,7 @@ def _kind(symbol: Any) -> str:
     if isinstance(symbol, str):
         return "strings"
     whole = isinstance(symbol, (int, np.integer, np.bool_))
-    return "integers" if whole else f"a {type(symbol).__name__}"
+    return "integers" if whole else f"{a_type(symbol)}"
 
 
 def log(table: np.ndarray) -> np.ndarray:

@@ -19,6 +19,7 @@ from structsolve.plugins.hidden_markov.emissions import Categorical, Gaussian, l
 from structsolve.utils import container
 from structsolve.utils.masked import refuse_masked
 from structsolve.utils.params import check_choice, check_types
+from structsolve.utils.suggest import a_type
 
 EMISSIONS = {"categorical": Categorical, "gaussian": Gaussian}
 
@@ -181,7 +182,7 @@ class HiddenMarkovModel(LogProbaMixin, BaseEstimator):
                 f"least_variance is {self.least_variance!r}, expected a finite number above 0"
             )
         if self.init is not None and not isinstance(self.init, dict):
-            raise ValueError(f"init is a {type(self.init).__name__}, expected a dict of arrays")
+            raise ValueError(f"init is {a_type(self.init)}, expected a dict of arrays")
         if self.n_states is not None and self.n_states < 1:
             raise ValueError(f"n_states is {self.n_states!r}, expected an integer of at least 1")
         check_choice("emission", self.emission, EMISSIONS)

@@ -287,6 +287,8 @@ class MRFStructure(Structure):
     def sample(self, random_state: Any, n: int = 4, size: int = 3) -> tuple[Any, Any]:
         """Return n small random examples that fit the parameters."""
         self.check_params()
+        if self.edges is None:
+            check_states(self.n_states, None)
         rng = np.random.default_rng(random_state)
         one = None if self.edges is None else np.asarray(self.edges).reshape(-1, 2)
         states = np.asarray(3 if self.n_states is None else self.n_states)

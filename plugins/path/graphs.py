@@ -13,6 +13,7 @@ from structsolve.examples.packed import Examples
 from structsolve.plugins.mrf.tables.graphs import check_edges
 from structsolve.plugins.mrf.tables.networks import from_networkx, is_network
 from structsolve.utils.memory import refuse_too_large
+from structsolve.utils.suggest import a_type
 
 KEYS = ("cells", "edges", "node_features", "edge_features", "source", "sink", "costs")
 FORMS = 'an array (height, width, features), a networkx graph, or a dict with "cells" or "edges"'
@@ -239,7 +240,7 @@ def stack_paths(
         The message names the example.
     """
     if not isinstance(X, (list, tuple, np.ndarray)) or len(X) == 0:
-        given = "empty" if isinstance(X, (list, tuple, np.ndarray)) else f"a {type(X).__name__}"
+        given = "empty" if isinstance(X, (list, tuple, np.ndarray)) else f"{a_type(X)}"
         raise ValueError(f"X is {given}, expected a list; each example: {FORMS}")
     graphs = [read_graph(x, i, structure) for i, x in enumerate(X)]
     nodes, _ = packing.stack_rows([g["node_features"] for g in graphs], n_features, compress=True)

@@ -8,13 +8,15 @@ import numpy as np
 
 # Rows and numbers of targets that are looked at; fewer rows than LEAST cannot tell.
 ROWS, NUMBERS, LEAST = 1000, 2 * 10**6, 10
+# Features of a problem are at most so large.
+LARGEST = 1e100
 # Penalties to try, as multiples of the mean eigenvalue of the features.
 PENALTIES = (1e-4, 1e-3, 1e-2, 1e-1, 1.0)
 # By how many standard errors one score for each label has to be nearer.
 ERRORS = 2.0
 
 
-def better_weights(X: Any, ranks: np.ndarray) -> str:
+def better_weights(X: Any, ranks: np.ndarray, sample_weight: Any = None) -> str:
     """Return "scores" if rows that are left out say so, else "matrix".
 
     Two ridge regressions predict every row from the others, in closed form: one the ranks, which
@@ -26,6 +28,8 @@ def better_weights(X: Any, ranks: np.ndarray) -> str:
     ----------
     X : array or CSR matrix of shape (n, n_features)
     ranks : ndarray of int of shape (n, K)
+    sample_weight : ndarray of shape (n,), optional
+        Rows of weight 0 are left out; others count alike.
 
     Returns
     -------
@@ -45,13 +49,17 @@ def better_weights(X: Any, ranks: np.ndarray) -> str:
     """
     from structsolve.plugins.permutation.assign import assign  # compiled: not to list structures
 
-    n, K = ranks.shape
+    rows = np.arange(len(ranks)) if sample_weight is None else np.flatnonzero(sample_weight)
+    n, K = len(rows), ranks.shape[1]
     most = min(n, ROWS, NUMBERS // max(K * K, 1))
     if most < LEAST or K < 3:
         return "matrix"
-    kept = np.linspace(0, n - 1, most).astype(int)
+    kept = rows[np.linspace(0, n - 1, most).astype(int)]
     truth = ranks[kept].astype(np.float64)
-    vectors, values = _principal(X[kept])
+    X = X[kept]
+    if not (np.abs(X.data if hasattr(X, "tocsr") else X) <= LARGEST).all():
+        return "matrix"  # training refuses them, and names the example
+    vectors, values = _principal(X)
     if not len(values):
         return "matrix"
     order = _left_out(vectors, values, truth).argsort(axis=1, kind="stable")
@@ -65,16 +73,22 @@ def better_weights(X: Any, ranks: np.ndarray) -> str:
 
 
 def _principal(X: Any) -> tuple[np.ndarray, np.ndarray]:
-    """Return left singular vectors of the centred columns, and the squared singular values."""
+    """Return left singular vectors of the standardised columns, and the squared singular values."""
     if hasattr(X, "tocsr"):
+        X = X.astype(np.float64)
+        mean = np.asarray(X.mean(axis=0)).ravel()
+        spread = np.sqrt(np.maximum(np.asarray(X.multiply(X).mean(axis=0)).ravel() - mean**2, 0))
+        real = spread > 1e-7 * np.abs(mean)  # less is rounding
+        X = X.multiply(np.divide(1, spread, out=np.zeros(len(mean)), where=real)).tocsr()
         gram = (X @ X.T).toarray()
         gram -= gram.mean(axis=0)
         gram -= gram.mean(axis=1)[:, None]
     else:
         X = np.asarray(X, dtype=np.float64)
-        X = X - X.mean(axis=0)
+        mean = X.mean(axis=0)
+        X = X - mean
         spread = X.std(axis=0)
-        X = X / np.where(spread > 0, spread, 1)
+        X = X / np.where(spread > 1e-12 * np.abs(mean), spread, np.inf)
         gram = X.T @ X if X.shape[1] < len(X) else X @ X.T
     values, vectors = np.linalg.eigh(gram)
     real = values > 1e-10 * max(values[-1], 1e-300)

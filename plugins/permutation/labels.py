@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 
 from structsolve.utils.arrays import real_array
+from structsolve.utils.suggest import a_type
 
 
 def _shape_of(Y: Any) -> str:
@@ -70,7 +71,7 @@ def rankings(Y: Any, n: int, K: int | None = None) -> np.ndarray:
     listed = hasattr(Y, "__len__") and getattr(Y, "ndim", 1) > 0
     if isinstance(Y, (str, bytes, dict)) or not listed or np.ndim(Y[:1]) < 2:
         raise ValueError(
-            f"y is a {type(Y).__name__}{_shape_of(Y)}, expected an array of shape (n, labels): one "
+            f"y is {a_type(Y)}{_shape_of(Y)}, expected an array of shape (n, labels): one "
             "row of ranks per row of X"
         )
     if len(Y) != n:
@@ -146,8 +147,7 @@ def matchings(Y: Any, rows: np.ndarray, cols: np.ndarray, forbidden: Any = None)
     n = len(rows)
     if isinstance(Y, (str, bytes, dict)) or not hasattr(Y, "__len__"):
         raise ValueError(
-            f"y is a {type(Y).__name__}, expected a list with the columns of all rows, one "
-            "list per example"
+            f"y is {a_type(Y)}, expected a list with the columns of all rows, one list per example"
         )
     if len(Y) != n:
         raise ValueError(f"X has {n} examples and y has {len(Y)}; both must be equally long")
@@ -200,7 +200,7 @@ def stack_pairs(
     """
     if isinstance(X, (str, bytes, dict)) or hasattr(X, "tocsr") or not hasattr(X, "__len__"):
         raise ValueError(
-            f"X is a {type(X).__name__}, expected a list with one array of shape (rows, columns, "
+            f"X is {a_type(X)}, expected a list with one array of shape (rows, columns, "
             "n_features) per example"
         )
     if len(X) == 0:

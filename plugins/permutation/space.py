@@ -300,7 +300,7 @@ class RankingSpace(AssignmentSpace):
         from structsolve.plugins.permutation.choice import better_weights  # takes part in training
 
         ranks = examples.labels.reshape(examples.n, -1)
-        weights = better_weights(examples.nodes, ranks)
+        weights = better_weights(examples.nodes, ranks, examples.sample_weight)
         if weights == "matrix":
             return self, examples
         structure = PermutationStructure("ranking", weights)

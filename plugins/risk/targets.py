@@ -13,6 +13,7 @@ from structsolve.lp.ask import ask_oracle
 from structsolve.plugins.risk._decode import decode_scores, encoded, label_costs, risk_scores
 from structsolve.structure.ask import ask_loss, ask_parts, loss_advice, make_layout
 from structsolve.structure.loss_values import losses
+from structsolve.utils.suggest import a_type
 
 # Maximum bytes of averages in memory.
 AVERAGE_BYTES = 1 << 26
@@ -244,7 +245,7 @@ class PartTargets:
                 meta[name] = value
             else:
                 raise ValueError(
-                    f"structure {self.space.structure.name!r} keeps a {type(value).__name__} per "
+                    f"structure {self.space.structure.name!r} keeps {a_type(value)} per "
                     "data set, which model files do not hold"
                 )
         return meta, arrays

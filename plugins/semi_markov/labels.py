@@ -8,6 +8,7 @@ import numpy as np
 
 from structsolve.examples.labels import flatten
 from structsolve.plugins.chain.spans import Spans, write_marks
+from structsolve.utils.suggest import a_type
 
 
 class Segments(NamedTuple):
@@ -50,7 +51,7 @@ def read_segments(Y: Any, offsets: np.ndarray, outside: Any) -> Segments:
         The message names the example.
     """
     if isinstance(Y, (str, bytes, dict)) or not hasattr(Y, "__len__"):
-        raise ValueError(f"y is a {type(Y).__name__}, expected a list with the spans of each x")
+        raise ValueError(f"y is {a_type(Y)}, expected a list with the spans of each x")
     if len(Y) != len(offsets) - 1:
         raise ValueError(
             f"X has {len(offsets) - 1} examples and y has {len(Y)}; both must be equally long"

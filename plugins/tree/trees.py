@@ -11,6 +11,7 @@ from structsolve.examples import packing
 from structsolve.examples.packed import Examples
 from structsolve.plugins.mrf.tables.graphs import check_edges
 from structsolve.plugins.mrf.tables.networks import from_networkx, is_network, name_nodes
+from structsolve.utils.suggest import a_type
 
 FORMS = "(node_features, tree) or (node_features, tree, edge_features), or a networkx graph"
 
@@ -189,7 +190,7 @@ def stack_trees(
     from structsolve.plugins.tree._shape import order_nodes  # compiled: not to list structures
 
     if not isinstance(X, (list, tuple)) or len(X) == 0:
-        given = "empty" if isinstance(X, (list, tuple)) else f"a {type(X).__name__}"
+        given = "empty" if isinstance(X, (list, tuple)) else f"{a_type(X)}"
         raise ValueError(f"X is {given}, expected a list with {FORMS} of each example; one: [x]")
     trees = [_one_tree(x, i, structure) for i, x in enumerate(X)]
     nodes, offsets = packing.stack_rows(

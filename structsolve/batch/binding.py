@@ -20,6 +20,7 @@ from ..structure.ask import ask_loss, ask_parts, ask_power, ask_projection, make
 from ..surrogates.base import Surrogate
 from ..surrogates.task import Asked, Task
 from ..utils.parallel import shares
+from ..utils.suggest import a_type
 from ._loops import check_labels
 from ._sheets import first_of_ranges, places_of
 from .each_size import OfEachSize, of_each_size
@@ -353,7 +354,7 @@ def binding_of(space: Any, scores: Any) -> Binding:
         return binding
     if not isinstance(examples, Examples):
         raise TypeError(
-            f"scores: examples is a {type(examples).__name__}, expected Examples: sizes and "
+            f"scores: examples is {a_type(examples)}, expected Examples: sizes and "
             "graphs, as pack_sizes() of the space gives them"
         )
     key = (

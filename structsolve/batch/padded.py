@@ -15,6 +15,7 @@ import numpy as np
 from .. import registry
 from ..examples.packed import Examples
 from ..utils.params import check_choice
+from ..utils.suggest import a_type
 from .places import Places, Tables
 from .scores import Scores
 from .spaces import score_space
@@ -398,7 +399,7 @@ class _Kind:
             packed = len(lead) == 1
         if examples is not None:
             if not isinstance(examples, Examples):
-                raise TypeError(f"examples is a {type(examples).__name__}, expected Examples")
+                raise TypeError(f"examples is {a_type(examples)}, expected Examples")
             if sizes is not None or graphs:
                 raise ValueError("examples tell sizes and graphs: expected no lengths beside them")
         elif self.one_row:

@@ -17,6 +17,7 @@ from structsolve.cli.outside import ask_scores, families, formats, scores, settl
 from structsolve.io._text import atomic_write
 from structsolve.protocols import ShellModule, require
 from structsolve.structure.ask import structure_of
+from structsolve.utils.suggest import a_type
 from structsolve.utils.values import is_flat
 
 
@@ -197,14 +198,14 @@ def predict(args: argparse.Namespace) -> None:
         own.predict(model, args)
         return
     if args.top is not None:
-        raise UsageError(f"--top: a {type(model).__name__} has none; --kbest K gives the K best")
+        raise UsageError(f"--top: {a_type(model)} has none; --kbest K gives the K best")
     recipe = _recipe(model, args, steps)
     for option, given, method in (
         ("--kbest", args.kbest is not None, "predict_kbest"),
         ("--marginals", args.marginals, "predict_marginals"),
     ):
         if given and not hasattr(model, method):
-            raise UsageError(f"{option}: a {type(model).__name__} has none")
+            raise UsageError(f"{option}: {a_type(model)} has none")
     if args.marginals and not hasattr(model, "predict_proba"):
         warnings.warn(
             "--marginals: the model was not trained to give probabilities; these are marginals of "
@@ -303,7 +304,7 @@ def info(args: argparse.Namespace) -> None:
         text = "; load it, and call info(feature_names=...) of the step that has them"
         where = f" at the end of the pipeline {args.model}" if model is not loaded else ""
         hint = text if where else ""
-        raise UsageError(f"info: a {type(model).__name__}{where} has no weights by name{hint}")
+        raise UsageError(f"info: {a_type(model)}{where} has no weights by name{hint}")
     if model is not loaded:
         names = _names_of_steps(loaded, model)
     else:
@@ -359,7 +360,7 @@ def _load(args: argparse.Namespace) -> tuple[Any, Any]:
         model.set_params(n_jobs=args.n_jobs)
     if args.oracle is not None:
         if "oracle" not in model.get_params():
-            raise UsageError(f"--oracle: a {type(model).__name__} has none")
+            raise UsageError(f"--oracle: {a_type(model)} has none")
         model.set_params(oracle=args.oracle)
     return model, steps
 
@@ -371,7 +372,7 @@ def _own_shell(model: Any, steps: Any = None) -> Any:
         return None
     if steps is not None:
         raise UsageError(
-            f"the pipeline ends in a {type(model).__name__}, which reads files itself; predict "
+            f"the pipeline ends in {a_type(model)}, which reads files itself; predict "
             "from Python: structsolve.load(FILE).predict(X)"
         )
     own = importlib.import_module(module)

@@ -132,7 +132,8 @@ def passes_text(history: Sequence[Mapping[str, Any]]) -> str:
             parts.append(f"{name} {last[name]:.6g}")
     share = relative_gap(last)
     if share is not None:
-        parts.append(f"gap {'' if last.get('certified', True) else '~'}{100 * share:.2g} %")
+        shown = f"{100 * share:.{'2g' if share < 0.995 else '0f'}}"
+        parts.append(f"gap {'' if last.get('certified', True) else '~'}{shown} %")
     return ", ".join(parts)
 
 

@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 
 from structsolve.cli.options import UsageError
+from structsolve.utils.suggest import a_type
 
 
 class Steps:
@@ -115,7 +116,7 @@ def split(model: Any, path: str) -> tuple[Any, Steps | None]:
     """
     *steps, last = _unnested(model)
     if not hasattr(last, "predict"):
-        raise UsageError(f"{path}: found a {type(model).__name__} that ends in no model")
+        raise UsageError(f"{path}: found {a_type(model)} that ends in no model")
     if last is model:
         return model, None
     first = (steps or [last])[0]

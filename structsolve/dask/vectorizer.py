@@ -8,6 +8,8 @@ from typing import Any
 from sklearn.base import clone
 from sklearn.feature_extraction import DictVectorizer
 
+from structsolve.utils.suggest import a_type
+
 from ..features.vectorizer import SequenceVectorizer, feature_counts
 from . import data
 from .cluster import find_client, gathered
@@ -53,7 +55,7 @@ def fit_vectorizer(
     inner = vectorizer._fresh()
     if not isinstance(inner, DictVectorizer):
         raise TypeError(
-            f"vectorizer has a {type(inner).__name__}, expected a DictVectorizer: others have no "
+            f"vectorizer has {a_type(inner)}, expected a DictVectorizer: others have no "
             "names that partitions could share"
         )
     client = find_client(client)

@@ -18,6 +18,7 @@ from ..potentials.mercer import Kernel
 from ..solvers import LinearConstraint, SuperModular, WeightBounds
 from ..utils.arrays import part_of
 from ..utils.params import Params, check_types
+from ..utils.suggest import a_type
 
 _KINDS = ("structures", "surrogates", "solvers", "losses", "lp_backends", "rival_indexes")
 #: Kinds of objects that parameters name.
@@ -273,7 +274,7 @@ def check_history(history: Any) -> list[dict[str, Any]]:
     list of dict
     """
     if not isinstance(history, list) or not all(isinstance(record, dict) for record in history):
-        raise ValueError(f"its history is a {type(history).__name__}, expected a list of records")
+        raise ValueError(f"its history is {a_type(history)}, expected a list of records")
     return history
 
 
@@ -289,7 +290,7 @@ def check_metadata(metadata: Any) -> dict[str, Any]:
     dict
     """
     if not isinstance(metadata, dict):
-        raise ValueError(f"its metadata is a {type(metadata).__name__}, expected a dict")
+        raise ValueError(f"its metadata is {a_type(metadata)}, expected a dict")
     return metadata
 
 

@@ -17,7 +17,7 @@ from ..potentials.mercer import PRECOMPUTED, Kernel
 from ..solvers.checkpoint import Checkpoint
 from ..structure.loss_values import losses
 from ..utils.parallel import effective_jobs
-from ..utils.suggest import names_parameters, no_parameter
+from ..utils.suggest import a_type, names_parameters, no_parameter
 from .operators import OperatorsMixin
 
 #: Kind of object that a parameter names, so that set_params() reaches the object.
@@ -134,7 +134,7 @@ class CommonMixin:
             made = named.get(outer) or registry.default().make(KINDS[outer], name)
             if not hasattr(made, "set_params"):
                 raise ValueError(
-                    f"{key}: {outer} {name!r} makes a {type(made).__name__}, which has no "
+                    f"{key}: {outer} {name!r} makes {a_type(made)}, which has no "
                     f"parameter {inner!r}"
                 )
             named[outer] = made.set_params(**{inner: params.pop(key)})
@@ -293,7 +293,7 @@ def check_number(name: str, value: Any, least: float, strict: bool, more: str = 
     more : str, default=""
         Further expectations, for the message.
     """
-    ok = isinstance(value, (int, float, np.integer, np.floating))
+    ok = isinstance(value, (int, float, np.integer, np.floating)) and not isinstance(value, bool)
     try:
         ok = ok and math.isfinite(value)
     except OverflowError:  # an integer beyond all floats
@@ -319,12 +319,17 @@ def check_run_settings(estimator: Any) -> None:
     verbose, checkpoint, callbacks = estimator.verbose, estimator.checkpoint, estimator.callbacks
     if not isinstance(verbose, (bool, np.bool_, int, np.integer)):
         raise ValueError(f"verbose is {verbose!r}, expected an integer, True or False")
+    if verbose < 0:
+        raise ValueError(f"verbose is {verbose!r}, expected 0 or more")
+    if isinstance(checkpoint, str) and not checkpoint:
+        raise ValueError("checkpoint is '', expected None or a path")
     if not isinstance(checkpoint, (str, os.PathLike, Checkpoint, type(None))):
         raise TypeError(f"checkpoint is {checkpoint!r}, expected None or a path")
     check_number("tol", estimator.tol, 0, False)
     effective_jobs(estimator.n_jobs)
     max_iter = estimator.max_iter
-    if not isinstance(max_iter, (int, np.integer)) or not 1 <= max_iter < 2**63:
+    whole = isinstance(max_iter, (int, np.integer)) and not isinstance(max_iter, bool)
+    if not whole or not 1 <= max_iter < 2**63:
         raise ValueError(f"max_iter is {max_iter!r}, expected an integer >= 1 and below 2**63")
     if not (
         callbacks is None

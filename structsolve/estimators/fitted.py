@@ -9,6 +9,7 @@ import numpy as np
 
 from ..potentials.mercer_model import KernelModel
 from ..potentials.model import LinearModel, Model
+from ..utils.suggest import a_type
 from . import saving
 from .prediction import PredictionMixin
 
@@ -38,7 +39,7 @@ class FittedMixin(PredictionMixin):
         self._require_fitted()
         if self._model.weights is None:
             raise ValueError(
-                f"a {type(self._model).__name__} has no vector of weights; give one in the form of "
+                f"{a_type(self._model)} has no vector of weights; give one in the form of "
                 "a solver's run"
             )
         return self._model.weights.copy()

@@ -206,7 +206,8 @@ def hold_out(
     size = max(1, round(fraction * n))
     if size >= n:
         raise ValueError(
-            f"early_stopping needs examples to split off, found {n}; pass validation=(X, y)"
+            f"early_stopping: validation_fraction={fraction:g} splits off {size} of {n} examples, "
+            "expected some that are left to train on; lower it, or pass validation=(X, y)"
         )
     order = rng.permutation(n)
     held, kept = np.sort(order[:size]), np.sort(order[size:])

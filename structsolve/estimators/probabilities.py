@@ -14,6 +14,7 @@ from ..batch.values import sheet_of
 from ..examples.packed import Examples
 from ..examples.packing import listed
 from ..structure.ask import pack
+from ..utils.suggest import a_type
 from ._part_scores import write_scores
 from .common import refuse_forced
 from .distribution import DistributionMixin, if_crf
@@ -221,7 +222,7 @@ class ProbabilityMixin(DistributionMixin):
     def _table_of(self, other: Any, X: Any) -> Scores:
         """Return the part scores of another model."""
         if not isinstance(other, ProbabilityMixin):
-            raise TypeError(f"other is a {type(other).__name__}, expected a fitted StructuredSVM")
+            raise TypeError(f"other is {a_type(other)}, expected a fitted StructuredSVM")
         other._require_fitted()
         other.log_partition  # noqa: B018 - raises unless it is trained to give probabilities
         mine, theirs = (_described(model) for model in (self, other))

@@ -31,7 +31,7 @@ def check_settings(model: Any) -> None:
     if not any(model.scale_features is kind or model.scale_features == kind for kind in KINDS):
         raise ValueError(f"scale_features is {model.scale_features!r}, expected one of {KINDS}")
     fraction: float = model.validation_fraction
-    if not isinstance(fraction, numbers.Real) or not 0 < fraction < 1:
+    if isinstance(fraction, bool) or not isinstance(fraction, numbers.Real) or not 0 < fraction < 1:
         raise ValueError(f"validation_fraction is {fraction!r}, expected a number between 0 and 1")
     check_count("n_iter_no_change", model.n_iter_no_change)
     check_types(model)

@@ -24,6 +24,7 @@ from structsolve.evaluation.report import (
 from structsolve.examples.packing import check_weights
 from structsolve.utils.lazy import moved
 from structsolve.utils.params import check_choice
+from structsolve.utils.suggest import a_type
 from structsolve.utils.values import equal, is_flat
 
 __all__ = ["TokenReport", "hamming_loss", "make_token_scorer", "sequence_error", "token_report"]
@@ -440,8 +441,7 @@ def flatten(sequences: Sequence[Labels], name: str) -> tuple[NDArray[Any], NDArr
     """
     if isinstance(sequences, str) or not hasattr(sequences, "__iter__"):
         raise ValueError(
-            f"{name} is a {type(sequences).__name__}; expected a list of label "
-            "sequences, one per example"
+            f"{name} is {a_type(sequences)}; expected a list of label sequences, one per example"
         )
     sequences = list(sequences)
     for i, one in enumerate(sequences):
@@ -450,7 +450,7 @@ def flatten(sequences: Sequence[Labels], name: str) -> tuple[NDArray[Any], NDArr
             or not hasattr(one, "__len__")
             or getattr(one, "ndim", 1) != 1
         ):
-            shown = repr(one) if len(repr(one)) < 60 else f"a {type(one).__name__}"
+            shown = repr(one) if len(repr(one)) < 60 else f"{a_type(one)}"
             raise ValueError(
                 f"{name}[{i}] is {shown}; expected a sequence of labels.  Wrap a single sequence "
                 "as [labels]; for one label per example use sklearn.metrics"

@@ -6,6 +6,8 @@ from collections.abc import Sequence
 from numbers import Integral
 from typing import Any, NamedTuple
 
+from structsolve.utils.suggest import a_type
+
 FIGURES = ("precision", "recall", "f1")
 #: Names of averages in a table.
 AVERAGES = {name: f"{name} mean" for name in ("micro", "macro", "weighted", "samples")}
@@ -213,7 +215,7 @@ def check_tokens(
     """
     if isinstance(tokens, str) or not hasattr(tokens, "__len__") or len(tokens) != len(lengths):
         raise ValueError(
-            f"{name} is a {type(tokens).__name__}; expected {len(lengths)} sequences of tokens, as "
+            f"{name} is {a_type(tokens)}; expected {len(lengths)} sequences of tokens, as "
             "y_true has sequences"
         )
     for i, (words, length) in enumerate(zip(tokens, lengths, strict=True)):

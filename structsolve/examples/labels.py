@@ -7,6 +7,8 @@ from typing import Any
 
 import numpy as np
 
+from structsolve.utils.suggest import a_type
+
 
 def flatten(Y: Any, offsets: np.ndarray) -> np.ndarray:
     """Concatenate label sequences after checking their lengths against X.
@@ -35,7 +37,7 @@ def flatten(Y: Any, offsets: np.ndarray) -> np.ndarray:
     """
     n = len(offsets) - 1
     if isinstance(Y, (str, bytes, dict)) or not hasattr(Y, "__len__"):
-        raise ValueError(f"y is a {type(Y).__name__}, expected a list of label sequences")
+        raise ValueError(f"y is {a_type(Y)}, expected a list of label sequences")
     if len(Y) != n:
         alone = "; wrap the labels of one sequence: [y]" if n == 1 else ""
         raise ValueError(f"X has {n} examples and y has {len(Y)}; both must be equally long{alone}")
@@ -165,7 +167,7 @@ def _as_labels(given: Any, where: str) -> np.ndarray:
             "list(y) makes a label of each letter"
         )
     if y.ndim != 1:
-        shown = f"{y.ndim} dimensions" if y.ndim else f"a {type(given).__name__}"
+        shown = f"{y.ndim} dimensions" if y.ndim else f"{a_type(given)}"
         raise ValueError(f"{where}: found {shown}, expected a flat list of labels")
     mixed = _is_mixed(given, y)
     if y.dtype.kind in "OT" or mixed:  # T is NumPy's kind of strings of any length

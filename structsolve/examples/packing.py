@@ -7,6 +7,8 @@ from typing import Any
 
 import numpy as np
 
+from structsolve.utils.suggest import a_type
+
 from ..utils.arrays import real_array
 from ..utils.masked import refuse_masked
 from ..utils.sparse import as_csr, csr_of, refuse_broken, refuse_flat, valid_csr
@@ -62,7 +64,7 @@ def listed(given: Any, what: str = "X") -> Any:
     items = list(given)
     if not items:
         raise ValueError(
-            f"{what}: found a {type(given).__name__} without items, expected examples; an iterator "
+            f"{what}: found {a_type(given)} without items, expected examples; an iterator "
             "can be read only once: pass a list"
         )
     return items
@@ -70,7 +72,7 @@ def listed(given: Any, what: str = "X") -> Any:
 
 def _checked_dense(x: Any, where: str, ndim: int) -> np.ndarray:
     if hasattr(x, "__next__"):
-        raise TypeError(f"{where}: found a {type(x).__name__}, expected a matrix; pass a list")
+        raise TypeError(f"{where}: found {a_type(x)}, expected a matrix; pass a list")
     try:
         x = np.asarray(x)
     except ValueError:
@@ -400,7 +402,7 @@ def stack_rows(
         return (sparsify(matrix) if compress else matrix), X.offsets
     if isinstance(X, (str, bytes, dict)) or not hasattr(X, "__len__"):
         raise ValueError(
-            f"{what} is a {type(X).__name__}, expected a list with one feature matrix per example"
+            f"{what} is {a_type(X)}, expected a list with one feature matrix per example"
         )
     if is_sparse(X):
         raise ValueError(

@@ -12,6 +12,7 @@ from ..examples.packed import Sequences
 from ..examples.packing import is_sparse, stack_rows
 from ..utils.masked import refuse_masked
 from ..utils.params import cloned_transformer
+from ..utils.suggest import a_type
 from .vectorizer import split_rows
 
 
@@ -139,7 +140,7 @@ class NodeTransformer(TransformerMixin, BaseEstimator, auto_wrap_output_keys=Non
     def _stack(self, X: Any) -> tuple[Any, np.ndarray]:
         if not isinstance(X, (list, tuple, Sequences)):
             raise ValueError(
-                f"X is a {type(X).__name__}, expected a list with one matrix per example; for a "
+                f"X is {a_type(X)}, expected a list with one matrix per example; for a "
                 f"plain 2-D X use {self.transformer!r} itself"
             )
         refuse_masked(X, "X", "fill them in, x.filled(0.0)")

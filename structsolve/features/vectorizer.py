@@ -13,6 +13,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from ..utils.params import check_count, cloned_transformer
 from ..utils.sparse import valid_csr
+from ..utils.suggest import a_type
 from ._numbering import Names, Numbering, show
 
 
@@ -110,7 +111,7 @@ class SequenceVectorizer(TransformerMixin, BaseEstimator, auto_wrap_output_keys=
         inner = cloned_transformer("vectorizer", self.vectorizer)
         if self.min_freq > 1 and type(inner) is not DictVectorizer:
             raise ValueError(
-                f"min_freq is {self.min_freq}, expected 1 with a {type(inner).__name__}, whose "
+                f"min_freq is {self.min_freq}, expected 1 with {a_type(inner)}, whose "
                 "features are not counted; use DictVectorizer"
             )
         return inner

@@ -5,6 +5,7 @@ import codecs
 import errno
 import functools
 import gzip
+import io
 import os
 import sys
 import zlib
@@ -94,7 +95,7 @@ def open_binary(path: PathLike) -> Iterator[IO[bytes]]:
             with gzip.open(raw) as unpacked:
                 yield unpacked  # type: ignore[misc]
             return
-        if os.fspath(path).endswith(".gz"):
+        if os.fspath(path).lower().endswith(".gz"):
             raise ValueError(
                 f"{path}: found {magic!r} as its first bytes; expected gzip data, because the "
                 "name ends in .gz"
@@ -137,8 +138,19 @@ def text_lines(path: PathLike) -> Iterator[tuple[int, str]]:
 
 @contextmanager
 def atomic_write(path: PathLike, mode: str = "w") -> Iterator[IO[Any]]:
-    """Write text in UTF-8, or bytes, atomically: readers see the old or the new file."""
+    """Write text in UTF-8, or bytes, atomically: readers see the old or the new file.
+
+    Text is compressed if the name ends in ``.gz``.
+    """
+    packs = "b" not in mode and os.fspath(path).lower().endswith(".gz")
+    mode = "wb" if packs else mode
     text = {} if "b" in mode else {"encoding": "utf-8", "newline": "\n"}
     special = os.path.exists(path) and not os.path.isfile(path)  # devices and pipes stay
     with open(path, mode, **text) if special else replacing(path, mode, **text) as handle:  # type: ignore[call-overload]
-        yield handle
+        if not packs:
+            yield handle
+            return
+        # Without the time, equal texts are equal files.
+        packed = gzip.GzipFile("", "wb", fileobj=handle, mtime=0)
+        with packed, io.TextIOWrapper(packed, "utf-8", newline="\n") as lines:
+            yield lines

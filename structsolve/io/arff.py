@@ -55,6 +55,8 @@ class ArffReader(Reader):
         Children by node; :meth:`fit` finds it.
     labels : list of str, optional
         Names of the attributes of labels in training; :meth:`fit` finds them.
+    feature_names : list of str, optional
+        Names of the columns in training, or ``name=value``; :meth:`fit` finds them.
 
     Examples
     --------
@@ -77,6 +79,7 @@ class ArffReader(Reader):
     rows: str | int | None = None
     hierarchy: dict[str, list[str]] | None = None
     labels: list[str] | None = None
+    feature_names: list[str] | None = None
 
     @classmethod
     def sniff(cls, path: str, head: bytes) -> bool:
@@ -142,7 +145,8 @@ def _read(path: str, reader: ArffReader, fit: bool, arff: Any) -> tuple[Any, Any
         missing = next(name for name in reader.labels if name not in names)
         raise ValueError(f"{path}: found no attribute {missing!r} of labels; expected it")
     places = {name: j for j, name in enumerate(names)}
-    X = _features(path, attributes, rows, {places[name] for name in there})
+    X, columns_of = _features(path, attributes, rows, {places[name] for name in there})
+    reader.feature_names = columns_of if fit else reader.feature_names
     if not there:
         y = None
     elif reader.hierarchy is not None and there == [tree[0] if tree else None]:
@@ -303,9 +307,12 @@ def _cell(row: Any, column: int, attributes: list[Any]) -> Any:
     return row.get(column, values[0] if isinstance(values, list) else 0)
 
 
-def _features(path: PathLike, attributes: list[Any], rows: list[Any], others: set[int]) -> Any:
-    """Columns of numbers, NaN if missing; a CSR matrix for sparse rows."""
+def _features(
+    path: PathLike, attributes: list[Any], rows: list[Any], others: set[int]
+) -> tuple[Any, list[str]]:
+    """Columns of numbers, NaN if missing, and their names; a CSR matrix for sparse rows."""
     blocks = []
+    called: list[str] = []
     starts: dict[int, tuple[int, list[str] | None]] = {}
     width = 0
     for j, (name, kind) in enumerate(attributes):
@@ -320,7 +327,8 @@ def _features(path: PathLike, attributes: list[Any], rows: list[Any], others: se
         if plain and kind[0] != "0" and isinstance(rows[0], dict):
             plain = False  # rows omit the first value, which has to be the 0 of a matrix
         starts[j] = (width, None if plain else values)
-        width += 1 if plain or values is None else len(values)
+        called += [name] if plain or values is None else [f"{name}={value}" for value in values]
+        width = len(called)
     if not starts:
         raise ValueError(f"{path}: found no features beside the labels; expected some")
     if isinstance(rows[0], dict):
@@ -334,8 +342,8 @@ def _features(path: PathLike, attributes: list[Any], rows: list[Any], others: se
             indptr.append(len(data))
         X = sparse.csr_matrix((data, indices, indptr), shape=(len(rows), width))
         if any(values for _, values in starts.values()):
-            return _with_first_values(X, rows, starts)
-        return X
+            return _with_first_values(X, rows, starts), called
+        return X, called
     for j, (_, values) in starts.items():
         cells = [row[j] for row in rows]
         if values is None:
@@ -343,7 +351,7 @@ def _features(path: PathLike, attributes: list[Any], rows: list[Any], others: se
         else:
             known = [[np.nan if c is None else c == value for value in values] for c in cells]
             blocks.append(np.array(known, dtype=np.float64))
-    return np.concatenate(blocks, axis=1)
+    return np.concatenate(blocks, axis=1), called
 
 
 def _with_first_values(X: Any, rows: list[Any], starts: dict[int, Any]) -> Any:
@@ -365,8 +373,11 @@ def _labels(
             raise ValueError(f"{path}, example {i}: found a missing label; expected one")
     y = np.array(cells)
     if len(places) == 1:
-        with contextlib.suppress(ValueError):  # words stay words
-            y = np.array([[number_of(str(cell)) for cell in row] for row in cells])
+        declared = attributes[places[0]][1]
+        declared = declared if isinstance(declared, list) else []
+        with contextlib.suppress(ValueError):  # words stay words, and 01 and 1 differ
+            if len({*map(number_of, declared)}) == len(declared):
+                y = np.array([[number_of(str(cell)) for cell in row] for row in cells])
         whole = y.dtype.kind == "f" and (y == np.rint(y)).all() and (np.abs(y) < 2**53).all()
         return (y.astype(np.int64) if whole else y)[:, 0]
     try:

@@ -8,7 +8,7 @@ import numpy as np
 
 from structsolve.io._text import bad_line, no_examples, reads_file, text_lines
 from structsolve.io.reader import Reader
-from structsolve.utils.values import from_text
+from structsolve.utils.values import TwiceError, from_text
 
 KEYS = ("x", "y")
 
@@ -85,6 +85,8 @@ def _read(path: str) -> tuple[list[Any], list[Any] | None]:
             continue
         try:
             example = from_text(line)
+        except TwiceError as error:
+            raise bad_line(path, number, f"the key {error} twice", "each key once") from None
         except (json.JSONDecodeError, RecursionError) as error:
             raise bad_line(path, number, f"no JSON ({error})", "an object a line") from None
         if not isinstance(example, dict) or "x" not in example or {*example} - {*KEYS}:

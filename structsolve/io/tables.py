@@ -32,8 +32,9 @@ class TableReader(Reader):
     """Reads tables with one example per line: features, and one or more columns of labels.
 
     Columns that are not numbers become one column of 0 and 1 for each value in training.  Labels
-    such as ``a>b>c`` are rankings, and become rows of ranks.  Missing values (nothing, ``?``,
-    ``NA``) are NaN.
+    such as ``a>b>c`` are rankings, and become rows of ranks.  Labels that are all numbers become
+    numbers, but stay texts if two different ones are the same integer, as ``01`` and ``1`` are.
+    Missing values (nothing, ``?``, ``NA``) are NaN.
 
     Parameters
     ----------
@@ -58,6 +59,8 @@ class TableReader(Reader):
         numbers; :meth:`fit` finds them.
     labels : list of str, optional
         For rankings: the labels in the order of the columns of ranks; :meth:`fit` finds them.
+    codes : bool, optional
+        Whether integers as labels stay texts; :meth:`fit` finds it.
 
     Examples
     --------
@@ -86,6 +89,7 @@ class TableReader(Reader):
     rows: str | int | None = None
     columns: list[Any] | None = None
     labels: list[str] | None = None
+    codes: bool | None = None
 
     @property
     def feature_names(self) -> list[str] | None:
@@ -200,7 +204,7 @@ def _read(path: str, reader: TableReader, fit: bool, raw: bool = False) -> tuple
             axis=1,
             dtype=np.float64,
         )
-    y = _labels(path, table, targets, rows, reader, fit) if targets else None
+    y = _labels(path, table, targets, rows, reader, fit or raw) if targets else None
     if group is None:
         return X, y
     cuts = np.cumsum([len(span) for span in spans])[:-1]
@@ -396,13 +400,23 @@ def _labels(
                 expected = f"all of {', '.join(reader.labels)}, each once"
                 raise bad_line(path, table.lines[i], ">".join(order), expected)
         return np.array([[order.index(label) for label in reader.labels] for order in orders])
-    labels = np.array(cells)
+    labels, numbers = np.array(cells), _numbers(cells)
+    if fit:
+        reader.codes = numbers.dtype.kind == "i" and any(
+            len(np.unique(texts)) > len(np.unique(same))
+            for texts, same in zip(labels.T, numbers.T, strict=True)
+        )
+    labels = labels if reader.codes else numbers
+    return labels[:, 0] if len(targets) == 1 else labels
+
+
+def _numbers(cells: list[list[str]]) -> np.ndarray:
+    """Cells as integers or floats, or unchanged if one is neither."""
     for kind in (int, float):
         try:
-            labels = np.array([[number_of(cell, kind) for cell in row] for row in cells], kind)
-            break
+            return np.array([[number_of(cell, kind) for cell in row] for row in cells], kind)
         except ValueError:
             continue
         except OverflowError:  # integers of so many digits are names
             break
-    return labels[:, 0] if len(targets) == 1 else labels
+    return np.array(cells)

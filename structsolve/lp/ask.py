@@ -5,6 +5,8 @@ from __future__ import annotations
 import copy
 from typing import Any
 
+from structsolve.utils.suggest import a_type
+
 from .. import registry
 from ..operators import Oracle, Parts
 from ..part_layout import PartLayout
@@ -139,8 +141,7 @@ def make_backend(oracle: Any) -> Backend:
         backend = registry.default().make("lp_backends", oracle)
         if not isinstance(backend, Backend):
             raise TypeError(
-                f"the LP backend {oracle!r} is a {type(backend).__name__}, expected a "
-                "structsolve.lp.Backend"
+                f"the LP backend {oracle!r} is {a_type(backend)}, expected a structsolve.lp.Backend"
             )
     if not isinstance(backend, Backend):
         raise TypeError(

@@ -8,6 +8,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from ..utils.suggest import a_type
 from .base import Answer, Backend, GaveUp, Program, ProgramCache, cone_rows, make_program
 from .highs import Highs
 from .polytope import Polytope, Polytopes, block_diagonal, bound_of
@@ -282,8 +283,8 @@ class LinearDecoder:
         self._answered = True
         if answer is not None and not isinstance(answer, Answer):
             raise ValueError(
-                f"example {i}: LP backend {backend.name!r} answered with a "
-                f"{type(answer).__name__}, expected an Answer or None"
+                f"example {i}: LP backend {backend.name!r} answered with "
+                f"{a_type(answer)}, expected an Answer or None"
             )
         return answer
 

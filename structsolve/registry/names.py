@@ -8,7 +8,7 @@ import re
 from typing import Any
 
 from ..hookspecs import Lazy, Named
-from ..utils.suggest import did_you_mean
+from ..utils.suggest import a_type, did_you_mean
 from .distributions import DISABLED
 from .plugin import Plugin, one
 
@@ -180,7 +180,7 @@ class Names:
         # Files hold others by the user's name.
         if kind == "structures" and self._owner(kind, made) is None:
             raise ValueError(
-                f"{one(kind)} {text!r}: its plugin made a {type(made).__name__} with name = "
+                f"{one(kind)} {text!r}: its plugin made {a_type(made)} with name = "
                 f"{getattr(made, 'name', None)!r}, expected {declared.name!r} as declared: files "
                 "hold models by that name"
             )

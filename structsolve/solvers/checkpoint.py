@@ -11,6 +11,8 @@ from typing import Any
 
 import numpy as np
 
+from structsolve.utils.suggest import a_type
+
 from ..utils import container
 from ..utils.arrays import part_of
 
@@ -189,7 +191,7 @@ def check_state(given: Content, fresh: Content) -> None:
             raise ValueError(f"it lacks {name!r}")
         value = given[0][name]
         if own is not None and not _alike(value, own):
-            raise ValueError(f"{name} is {_short(value)}, expected a {type(own).__name__}")
+            raise ValueError(f"{name} is {_short(value)}, expected {a_type(own)}")
     for name, own in fresh[1].items():
         if name not in given[1]:
             raise ValueError(f"it lacks the array {name!r}")

@@ -28,7 +28,7 @@ from ..part_layout import PartLayout
 from ..protocols import LossObject
 from ..utils.masked import refuse_masked
 from ..utils.params import check_types
-from ..utils.suggest import did_you_mean
+from ..utils.suggest import a_type, did_you_mean
 from .base import Space
 from .losses import ClassWeights, CostMatrix
 from .task_loss import named_losses
@@ -85,7 +85,7 @@ def learn_space(
         kinds = [type(part).__name__ for part in answer] if isinstance(answer, tuple) else None
         raise TypeError(
             f"structure {structure.name!r}: make_space() returned "
-            f"{f'a tuple of {kinds}' if kinds else f'a {type(answer).__name__} alone'}, expected "
+            f"{f'a tuple of {kinds}' if kinds else f'{a_type(answer)} alone'}, expected "
             "(space, examples): the space, and the Examples that its pack(X, Y) gives"
         )
     space, examples = answer

@@ -25,6 +25,8 @@ from typing import IO, Any, Literal
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from structsolve.utils.suggest import a_type
+
 from .atomic import replacing
 from .version import __version__
 
@@ -283,7 +285,7 @@ def _data_start(file: IO[bytes], member: zipfile.ZipInfo) -> int:
 
 def _storable(name: str, array: ArrayLike) -> NDArray[Any]:
     if not isinstance(name, str):
-        raise TypeError(f"array name {name!r} is a {type(name).__name__}; expected a str")
+        raise TypeError(f"array name {name!r} is {a_type(name)}; expected a str")
     if np.ma.isMaskedArray(array):
         raise ValueError(f"arrays[{name!r}] is a masked array; store its data and mask apart")
     try:
@@ -292,7 +294,7 @@ def _storable(name: str, array: ArrayLike) -> NDArray[Any]:
         raise ValueError(f"arrays[{name!r}] is not an array: {error}") from None
     if plain.dtype.kind not in _DTYPE_KINDS:
         raise ValueError(
-            f"arrays[{name!r}] is a {type(array).__name__} of dtype {plain.dtype}; expected "
+            f"arrays[{name!r}] is {a_type(array)} of dtype {plain.dtype}; expected "
             "numbers, booleans, bytes, unicode or dates (convert objects with .astype(str), and "
             "store the parts of a sparse matrix one by one)"
         )
@@ -311,13 +313,13 @@ def _plain(value: Any, where: str) -> Any:
         for key in value:
             if not isinstance(key, str):
                 raise TypeError(
-                    f"{where} has the key {key!r}, a {type(key).__name__}; expected "
+                    f"{where} has the key {key!r}, {a_type(key)}; expected "
                     "str keys only, since JSON has no others"
                 )
         return {str(key): _plain(item, f"{where}[{key!r}]") for key, item in value.items()}
     hint = "; put it in arrays" if isinstance(value, np.ndarray) else ""
     raise TypeError(
-        f"{where} is a {type(value).__name__}; expected None, bool, int, float, str, "
+        f"{where} is {a_type(value)}; expected None, bool, int, float, str, "
         f"or lists and dicts of them{hint}"
     )
 

@@ -43,6 +43,26 @@ NAMES = {
 }
 
 
+def a_type(value: Any) -> str:
+    """Return the name of a value's type behind "a" or "an", for messages.
+
+    Parameters
+    ----------
+    value : object
+
+    Returns
+    -------
+    str
+
+    Examples
+    --------
+    >>> a_type(3), a_type([])
+    ('an int', 'a list')
+    """
+    name = type(value).__name__
+    return f"{'an' if name[0] in 'AEIOaeio' else 'a'} {name}"
+
+
 def did_you_mean(name: Any, known: Iterable[str]) -> str:
     """Return ``" (did you mean 'x'?)"`` for the name nearest to an unknown one.
 

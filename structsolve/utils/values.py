@@ -7,6 +7,8 @@ from typing import Any
 
 import numpy as np
 
+from .suggest import a_type
+
 
 def plain(value: Any) -> Any:
     """Return a label with arrays as lists, and numbers of NumPy as Python's.
@@ -115,8 +117,17 @@ def from_text(text: str) -> Any:
     Returns
     -------
     object
+
+    Raises
+    ------
+    TwiceError
+        If an object has a key twice.
     """
-    return json.loads(text, object_hook=_untagged)
+    return json.loads(text, object_pairs_hook=_untagged)
+
+
+class TwiceError(ValueError):
+    """A JSON object has a key twice, which Python's parser passes over; its text is the key."""
 
 
 def _tagged(value: Any) -> Any:
@@ -133,11 +144,15 @@ def _tagged(value: Any) -> Any:
     if value is None or isinstance(value, (str, bool, int, float)):
         return value
     raise TypeError(
-        f"a {type(value).__name__} in a label: expected strings, numbers, None, and lists, tuples, "
+        f"{a_type(value)} in a label: expected strings, numbers, None, and lists, tuples, "
         "arrays and dicts of these"
     )
 
 
-def _untagged(value: dict[str, Any]) -> Any:
+def _untagged(pairs: list[tuple[str, Any]]) -> Any:
+    value = dict(pairs)
+    if len(value) < len(pairs):
+        keys = [key for key, _ in pairs]
+        raise TwiceError(repr(next(key for key in keys if keys.count(key) > 1)))
     listed = {*value} == {"tuple"} and isinstance(value["tuple"], list)
     return tuple(value["tuple"]) if listed else value

@@ -210,7 +210,7 @@ def test_info(capsys, model, tagged, tmp_path):
     assert {row["feature"] for row in tables["node"]} == {"0", "1=grey", "1=red"}
     many = structsolve.ExtremeSVM(max_iter=1).fit(np.eye(4), [0, 1, 2, 3])
     many.save(tmp_path / "many.structsolve")
-    assert "info: a ExtremeSVM has no weights" in fails(
+    assert "info: an ExtremeSVM has no weights" in fails(
         capsys, "info", tmp_path / "many.structsolve"
     )
 

@@ -15,6 +15,7 @@ from shell import fails, works
 
 import structsolve
 from structsolve.cli.main import main
+from structsolve.io import read_examples
 from structsolve.io.archives import ArchiveReader
 from structsolve.io.graphs import read_hierarchy
 from structsolve.io.tables import TableReader
@@ -330,6 +331,38 @@ def test_arff_sparse_rows_omit_the_first_value(tmp_path):
     assert ArffReader().fit(path)[0].tolist() == [[0], [1]]
 
 
+def test_info_of_models_of_arff_has_names_of_attributes(tmp_path, capsys):
+    head = "@relation r\n@attribute size numeric\n@attribute kind {bird,cat}\n"
+    head += "@attribute big {0,1}\n@attribute class {a,b}\n@data\n"
+    names = {"size", "kind=bird", "kind=cat", "big"}
+    for rows in ("3,bird,1,a\n1,cat,0,b\n", "{0 3, 2 1}\n{0 1, 1 cat, 3 b}\n"):
+        path, _ = arff_file(tmp_path, head + rows)
+        works(capsys, "fit", path, "--model", tmp_path / "m")
+        tables = json.loads(works(capsys, "info", tmp_path / "m", "--top", "0", "--json"))
+        text = json.dumps(tables)
+        assert all(json.dumps(name) in text for name in names)
+
+
+def test_labels_that_are_one_number_but_two_texts(tmp_path, capsys):
+    """Codes 01 and 1 were merged; a model of such labels reads those of other files as texts."""
+    path, model = tmp_path / "a.csv", tmp_path / "m"
+    path.write_text("x,class\n5,01\n-5,1\n6,01\n-6,1\n")
+    assert read_examples(path)[1].tolist() == ["01", "1", "01", "1"]
+    works(capsys, "fit", path, "--model", model)
+    path.write_text("x,class\n5,01\n7,01\n")
+    assert works(capsys, "predict", model, path) == "01\n01\n"
+    assert json.loads(works(capsys, "score", model, path, "--json"))["accuracy"] == 1
+    assert read_examples(path)[1].tolist() == [1, 1]
+    others = {"1 2 01": ["1", "2", "01"], "1.0 1 2": [1, 1, 2], "+1 -1": [1, -1]}
+    for cells, labels in others.items():
+        path.write_text("x,class\n" + "".join(f"0,{cell}\n" for cell in cells.split()))
+        assert read_examples(path)[1].tolist() == labels
+    path, ArffReader = arff_file(
+        tmp_path, "@relation r\n@attribute x numeric\n@attribute class {01,1}\n@data\n1,01\n2,1\n"
+    )
+    assert ArffReader().fit(path)[1].tolist() == ["01", "1"]
+
+
 def test_arff_of_large_numbers(tmp_path):
     head = "@relation x\n@attribute a numeric\n@attribute class numeric\n@data\n"
     path, ArffReader = arff_file(tmp_path, head + "0,1e300\n1,2\n")
@@ -574,8 +607,8 @@ def test_formats_of_one_structure_train_it(capsys, tmp_path):
 
 @pytest.mark.parametrize("labels, told", [("__", True), ("_X", False)])
 def test_one_label_everywhere_is_told(capsys, tmp_path, labels, told):
-    (tmp_path / "a.conllu").write_text("".join(f"{k}\tw\t{y}\n" for k, y in enumerate(labels)))
-    assert main(["fit", str(tmp_path / "a.conllu"), "--model", str(tmp_path / "m")]) == 0
+    (tmp_path / "a.conll").write_text("".join(f"{k}\tw\t{y}\n" for k, y in enumerate(labels)))
+    assert main(["fit", str(tmp_path / "a.conll"), "--model", str(tmp_path / "m")]) == 0
     err = capsys.readouterr().err
     assert ("found the same label everywhere, '_'; --label-column" in err) == told
 

@@ -228,7 +228,7 @@ def test_sentences_with_trees(folder, capsys):
 
 def test_what_the_shell_does_not_run(folder, capsys, numbers):
     saved(make_pipeline(StandardScaler(), ExtremeSVM()), *numbers)
-    fails(capsys, "predict", "p.structsolve", "a.csv", match="ends in a ExtremeSVM.*from Python")
+    fails(capsys, "predict", "p.structsolve", "a.csv", match="ends in an ExtremeSVM.*from Python")
     saved(make_pipeline(StandardScaler()), *numbers)
     fails(capsys, "predict", "p.structsolve", "a.csv", match="that ends in no model")
 

@@ -391,6 +391,19 @@ def test_npz_refuses_objects_and_unequal_lengths(tmp_path):
     assert list(tmp_path.iterdir()) == []
 
 
+@pytest.mark.parametrize("name", ["a.txt.gz", "A.TXT.GZ"])
+def test_text_is_compressed_if_the_name_says_so(tmp_path, name):
+    path = tmp_path / name
+    with atomic_write(path) as handle:
+        handle.writelines(["ä\n", "b\n"])
+    assert gzip.decompress(path.read_bytes()) == "ä\nb\n".encode()
+    with pytest.raises(RuntimeError), atomic_write(path) as handle:
+        handle.write("new")
+        raise RuntimeError
+    assert [line for _, line in _text.text_lines(path)] == ["ä", "b"]
+    assert list(tmp_path.iterdir()) == [path]
+
+
 def test_a_failed_write_leaves_the_old_file(tmp_path):
     path = put(tmp_path, "a.txt", "old")
     with pytest.raises(RuntimeError), atomic_write(path) as handle:

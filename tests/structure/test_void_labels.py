@@ -285,4 +285,4 @@ def test_lengths_are_still_checked():
     for void in (None, 7):
         ragged = [[[0], [0, 1], 1]], np.array([0, 3]), void
         refused("y, example 0: found lists of different", read_labels, *ragged)
-    refused("y is a int", read_labels, 3, np.array([0, 3]), 255)
+    refused("y is an int", read_labels, 3, np.array([0, 3]), 255)

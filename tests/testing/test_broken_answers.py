@@ -157,7 +157,7 @@ class Given(Backend):
         (lambda p: Answer(np.zeros(99), None), r"an array of shape \(99,\)"),
         (lambda p: Answer(np.zeros(p.size), None), "away from the rows"),
         (lambda p: Answer(np.full(p.size, 7.0), None), "away from the rows"),
-        (lambda p: 5, "example 0: LP backend 'given' answered with a int, expected an Answer"),
+        (lambda p: 5, "example 0: LP backend 'given' answered with an int, expected an Answer"),
         (lambda p: {}["x"], r"example 0: solve\(\) of LP backend 'given' raised KeyError: 'x'"),
     ],
 )

@@ -204,7 +204,7 @@ def test_other_tools_can_look_inside(small):
             {},
             r"meta\['a'\]\[1\]\['b'\] is a ndarray.*put it in arrays",
         ),
-        ({1: 2}, {}, "meta has the key 1, a int"),
+        ({1: 2}, {}, "meta has the key 1, an int"),
         ({"a": 1j}, {}, r"meta\['a'\] is a complex"),
         ({"a": np.complex128(1)}, {}, r"meta\['a'\] is a complex128"),
         ({"a": np.longdouble(1)}, {}, r"meta\['a'\] is a longdouble"),
@@ -214,7 +214,7 @@ def test_other_tools_can_look_inside(small):
         ({}, {"x": [[1], [1, 2]]}, r"arrays\['x'\] is not an array"),
         ({}, {"x": np.zeros(2, "i4,f4")}, "of dtype"),
         ({}, {"x": np.ma.array([1, 2], mask=[0, 1])}, "masked"),
-        ({}, {1: np.ones(2)}, "array name 1 is a int"),
+        ({}, {1: np.ones(2)}, "array name 1 is an int"),
     ],
 )
 def test_refuses_to_write(small, meta, arrays, words):

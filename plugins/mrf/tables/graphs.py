@@ -14,6 +14,7 @@ from structsolve.examples.stacking import distinct_pairs
 from structsolve.plugins.mrf.tables.networks import from_networkx, is_network, name_nodes
 from structsolve.utils.memory import refuse_too_large
 from structsolve.utils.params import check_choice
+from structsolve.utils.suggest import a_type
 
 
 def check_edges(
@@ -390,7 +391,7 @@ def stack_graphs(
         _check_one_graph(offsets, n_nodes)
         return Examples(offsets, nodes)
     if not isinstance(X, (list, tuple)) or len(X) == 0:
-        kind = "empty" if isinstance(X, (list, tuple)) else f"a {type(X).__name__}"
+        kind = "empty" if isinstance(X, (list, tuple)) else f"{a_type(X)}"
         raise ValueError(
             f"X is {kind}, expected a list with ({', '.join(wanted)}) of each example; one: [x]"
         )
@@ -483,7 +484,7 @@ def _parts(x: Any, i: int, wanted: list[str], structure: Any) -> dict[str, Any]:
     if structure is not None and is_network(x):
         if structure.directed and not x.is_directed():
             raise ValueError(
-                f"X, example {i}: found a {type(x).__name__}, whose edges have no direction, "
+                f"X, example {i}: found {a_type(x)}, whose edges have no direction, "
                 "expected a DiGraph or MultiDiGraph with directed=True"
             )
         return from_networkx(x, i, structure, "edge_features" in wanted)

@@ -9,6 +9,7 @@ from checks import refused
 from shell import fails, works
 
 from structsolve import StructuredSVM
+from structsolve.io import guess_format, read_examples
 from structsolve.plugins.dependency import ArcFeaturizer, attachment_report
 from structsolve.plugins.dependency.conllu import ConlluSentence, read_conllu, write_conllu
 
@@ -180,9 +181,21 @@ def test_the_shell_trains_a_parser(tmp_path, capsys):
     assert '"uas": 1.0' in works(capsys, "score", model, train, "--json")
     assert "@2\t" in works(capsys, "predict", model, new, "--kbest", "2")
     fails(capsys, "predict", model, new, "--marginals")
-    fails(
-        capsys, "fit", train, "--format", "conllu", "--model", model, match="such as 'dependency'"
-    )
+    told = "such as 'dependency'.*'conll' reads their columns"
+    fails(capsys, "fit", train, "--structure", "chain", "--model", model, match=told)
+
+
+def test_the_ending_of_a_file_says_that_it_has_trees(tmp_path, capsys):
+    path, out = tmp_path / "a.conllu.gz", tmp_path / "b.conllu.gz"
+    write_conllu(path, toy()[:30])
+    assert guess_format(path) == "conllu"
+    sentences, heads = read_examples(path)
+    same = read_conllu(path)
+    assert sentences == same[0] and all(map(np.array_equal, heads, same[1]))
+    trained = works(capsys, "fit", path, "--model", tmp_path / "m", "--alpha", "0.01")
+    assert "30 sentences" in trained and "dependency" in trained
+    works(capsys, "predict", tmp_path / "m", path, "--output", out)
+    assert out.read_bytes()[:2] == b"\x1f\x8b" and len(read_conllu(out)[0]) == 30
 
 
 def test_attachment_without_punctuation():

@@ -73,6 +73,14 @@ def test_files_called_as_commands(files, tmp_path, monkeypatch, capsys):
     fails(capsys, "fit", "extreme", "--model", "m.ss", match="required: DATA|required: data")
 
 
+def test_fit_prints_the_gap_that_it_compares_with_tol(tmp_path, capsys):
+    """Small weights that are left out leave a gap of 100 % here, which was 1e+02 %, and "tol"."""
+    path = tmp_path / "a.svm"
+    path.write_text("0 1:1\n1 2:1\n2 3:1\n3 4:1\n")
+    out = works(capsys, "fit", "extreme", path, "--model", tmp_path / "m")
+    assert "gap 100 % (0 % before small weights are left out), tol" in out
+
+
 def test_fit_predict_score(files, tmp_path, capsys):
     model = tmp_path / "m.ss"
     out = works(capsys, "fit", "extreme", files.train, "--model", model, "--history",

@@ -23,7 +23,7 @@ from structsolve.plugins.extreme.solvers.base import RECORD
 from structsolve.plugins.extreme.solvers.dual import ExtremeDual
 from structsolve.plugins.extreme.solvers.memoir import Memoir
 from structsolve.plugins.extreme.solvers.one_vs_some import OneVsSome
-from structsolve.plugins.extreme.training import choose_solver, is_incremental
+from structsolve.plugins.extreme.training import SOLVERS, choose_solver, is_incremental
 
 NAMES = np.array([f"class {c:02}" for c in range(12)])
 
@@ -132,6 +132,20 @@ def test_sample_weights_count_like_repetition(data):
     scaled = plain(alpha=0.1).fit(X, y, sample_weight=5.0 * weights)
     by_share = plain(alpha=0.1).fit(X, y, sample_weight=weights)
     np.testing.assert_allclose(scaled.coef_.toarray(), by_share.coef_.toarray(), atol=1e-6)
+
+
+@pytest.mark.parametrize("solver", [*SOLVERS])
+def test_rows_of_weight_0_are_as_if_absent(data, solver):
+    """They counted among the rows, by which solvers choose constants and draw."""
+    X, y = data
+    weights = np.ones(len(y))
+    weights[::4] = 0
+    kept = np.flatnonzero(weights)
+    assert {*y[kept]} == {*y}
+    weighted = plain(solver=solver).fit(X, y, sample_weight=weights)
+    absent = plain(solver=solver).fit(X[kept], y[kept], sample_weight=weights[kept])
+    same(weighted.coef_.toarray(), absent.coef_.toarray())
+    assert weighted.history_[-1]["primal"] == absent.history_[-1]["primal"]
 
 
 def test_labels_are_strings_or_integers_in_any_order(data):

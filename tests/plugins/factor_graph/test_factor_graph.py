@@ -339,7 +339,7 @@ def test_homes_cover_their_factors():
         ({}, [(np.zeros((2, 1)), [(0, 3)])], [[0, 1]], "example 0, factors, factor 0"),
         ({}, [(np.zeros((2, 1)), 4)], [[0, 1]], "example 0, factors: found 4"),
         ({}, [], [], "X is empty, expected a list"),
-        ({}, 3, [], "X is a int, expected a list"),
+        ({}, 3, [], "X is an int, expected a list"),
         ({"factors": [(0, 1)], "n_states": 2}, np.zeros((1, 2, 1)), [[0, 2]], "2"),
         ({"factors": [tuple(range(17))]}, np.zeros((1, 17, 1)), [[0] * 16 + [1]], "131072"),
         ({"oracle": "best"}, [], [], "oracle is 'best'"),

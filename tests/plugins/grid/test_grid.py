@@ -334,7 +334,7 @@ def test_bad_pictures(X, message):
     "y, message",
     [
         (None, "y is None: grid requires y"),
-        (7, "y is a int, expected a list of label pictures"),
+        (7, "y is an int, expected a list of label pictures"),
         ([np.zeros((2, 3), int)], "X has 2 examples and y has 1"),
         (
             [[[0] * 3] * 2, [[0] * 2] * 3],

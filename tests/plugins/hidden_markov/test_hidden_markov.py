@@ -11,6 +11,7 @@ from sklearn.exceptions import ConvergenceWarning, NotFittedError
 
 import structsolve
 from structsolve import HiddenMarkovModel
+from structsolve.plugins.hidden_markov.emissions import Gaussian
 
 
 def random_tables(rng, K, V):
@@ -197,7 +198,14 @@ def test_gaussians_of_known_states():
         ({"emission": "poisson"}, ["ab"], [[0, 1]], "emission is 'poisson'"),
         ({}, ["ab"], [[0]], "y, example 0: found 1 states, expected 2"),
         ({}, ["ab", "a"], [[0, 1]], "y: expected the states, or None, of each of 2 sequences"),
-        ({}, ["ab", ""], [[0, 1], []], "X, example 1: found"),
+        ({}, ["ab", ""], [[0, 1], []], "X, example 1: found no symbols, expected at least one"),
+        ({}, ["ab", []], None, "X, example 1: found no symbols, expected at least one"),
+        (
+            {"emission": "gaussian"},
+            [[[1.0]], [[0.0], [-1e200]]],
+            [[0], [0, 1]],
+            r"X, example 1: found 1e\+200, expected numbers up to 1e\+140.*scale X",
+        ),
         ({}, [], [], "X: expected a list"),
         ({}, ["ab", [["a"], ["b", "c"]]], None, "X, example 1: found lists of unequal lengths"),
         ({}, [[1.5, 2.0]], [[0, 1]], "emission='gaussian' takes numbers"),
@@ -224,6 +232,17 @@ def test_bad_data(settings, X, y, message):
 )
 def test_bad_first_parameters(init, message):
     refused(message, HiddenMarkovModel(2, init=init).fit, ["ab", "ba"])
+
+
+@pytest.mark.parametrize("exponent", [-664, -400, 0, 400])
+def test_first_states_do_not_depend_on_the_unit(exponent):
+    """Squares of numbers around 1e-200 are 0, and k-means then found one cluster."""
+    rows = np.random.default_rng(0).normal(size=(20, 2)) + 4 * (np.arange(20)[:, None] % 2)
+    given, scaled = (Gaussian(1e-3) for _ in range(2))
+    first = given.start(rows, 2, np.random.default_rng(1))
+    same = scaled.start(np.ldexp(rows, exponent), 2, np.random.default_rng(1))
+    np.testing.assert_array_equal(first, same)
+    assert set(first.sum(axis=0)) == {10}
 
 
 def test_bad_variances():

@@ -438,3 +438,10 @@ def test_decode_with_nodes_of_different_sizes():
 )
 def test_decode_refuses(unary, edges, pair, message):
     refused(message, decode, unary, edges, pair)
+
+
+def test_samples_of_nodes_with_own_numbers_of_states_need_their_graph():
+    structure = MRFStructure(n_states=[2, 3])
+    refused("n_states is a list, which needs one graph .*give edges=", structure.sample, 0)
+    X, Y = structure.set_params(edges=[[0, 1]]).sample(0)
+    assert X[0].shape == (2, 2) and max(int(y[0]) for y in Y) < 2

@@ -262,7 +262,7 @@ def test_refused_rankings(Y, message):
         (PAIRS, [[0, 1], [0, 2]], r"example 1, row 1: .*column 2, expected 0 to 1"),
         (PAIRS, [[0, 1], [0]], r"example 1: X has 2 rows and y has 1 columns"),
         (PAIRS, [[0, 1]], r"X has 2 examples and y has 1"),
-        (PAIRS, 3, r"y is a int"),
+        (PAIRS, 3, r"y is an int"),
         ([np.ones((2, 2, 2)), np.ones((2, 2, 3))], [[0, 1]] * 2, r"example 1: found 3 features"),
         ([np.ones((2, 2, 2)), np.ones((2, 2))], [[0, 1]] * 2, r"example 1: found shape \(2, 2\)"),
         ([np.ones((2, 2, 2)) * 1j], [[0, 1]], "example 0: found no array of numbers .Complex"),

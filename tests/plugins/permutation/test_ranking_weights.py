@@ -96,7 +96,9 @@ def test_left_out_rows_are_those_of_refits(d, sparse):
     rng = np.random.default_rng(d)
     n, targets = 20, rng.normal(size=(20, 4))
     X = rng.integers(-2, 3, (n, d)).astype(float)
-    Z = X if sparse else (X - X.mean(axis=0)) / np.where(X.std(axis=0) > 0, X.std(axis=0), 1)
+    X *= 10.0 ** rng.integers(-3, 4, d)
+    X[:, 1] = 0.3
+    Z = (X - X.mean(axis=0)) / np.where(X.std(axis=0) > 1e-9, X.std(axis=0), 1)
     vectors, values = _principal(sp.csr_matrix(X) if sparse else X)
     assert np.allclose(np.linalg.svd(Z - Z.mean(axis=0))[1][: len(values)] ** 2, values[::-1])
     refits = []
@@ -120,11 +122,36 @@ def noisy(n=200, d=30, K=5):
     return X, (-scores).argsort(axis=1).argsort(axis=1)
 
 
+@pytest.mark.parametrize("value, told", [(np.nan, "contains NaN"), (1e200, "expected numbers")])
+def test_features_that_training_refuses_are_named(value, told):
+    """The choice of the default weights came first, and its eigenvalues did not converge."""
+    X, Y = noisy(40)
+    X[3, 2] = value
+    for features in (X, sp.csr_matrix(X)):
+        refused(rf"X: .*{told}", StructuredSVM("permutation").fit, features, Y)
+
+
+def test_the_default_does_not_depend_on_how_features_are_stored_or_scaled():
+    chosen = []
+    for seed in range(20):
+        rng = np.random.default_rng(seed)
+        X = rng.normal(size=(60, 20)) * (rng.random((60, 20)) < 0.5)
+        Y = (X @ rng.normal(size=(20, 5)) + rng.normal(size=(60, 5))).argsort(axis=1).argsort()
+        scaled = X * 10.0 ** rng.integers(-3, 4, 20)
+        answers = {better_weights(x, Y) for x in (X, scaled, sp.csr_matrix(scaled))}
+        assert len(answers) == 1
+        chosen += answers
+    assert {*chosen} == {"scores", "matrix"}
+
+
 def test_the_default_takes_what_left_out_rows_prefer(tmp_path):
     X, Y = noisy()
     ends = np.where(X[:, :1] > 0, [0, 1, 2, 3, 4], [4, 1, 2, 3, 0])  # first, last or in the middle
     middle = np.where(np.abs(X[:, :1]) > 0.7, [0, 4, 1, 2, 3], [1, 2, 0, 3, 4])
     assert better_weights(X, Y) == better_weights(sp.csr_matrix(X), Y) == "scores"
+    weight = np.repeat([1, 0], [100, 200])
+    assert better_weights(np.tile(X[:100], (3, 1)), np.tile(Y[:100], (3, 1)), weight) == "scores"
+    assert better_weights(np.r_[X, X], np.r_[Y, ends], np.repeat([0, 1], 200)) == "matrix"
     assert better_weights(X[:9], Y[:9]) == better_weights(0 * X, Y) == "matrix"
     assert better_weights(np.abs(X), middle) == better_weights(X[:, :1], ends) == "matrix"
     model = StructuredSVM("permutation").fit(X[:150], Y[:150])
