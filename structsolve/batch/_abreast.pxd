@@ -42,8 +42,9 @@ cdef class Abreast:
     cdef bint even                  # chains of one length
     cdef bint forbids               # some pair is forbidden
     cdef double top                 # the largest score of a pair
+    cdef double end_tops            # of the first state, and of the last: the largest, added
     # Pairs' scores less the largest, 0 where forbidden, (K, K); their exponentials; transposed; the
-    # scores of the first state, and of the last.
+    # scores of the first state, and of the last, less the largest.
     cdef float[::1] tables
     cdef const float* scores
 

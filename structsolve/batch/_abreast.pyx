@@ -150,7 +150,7 @@ cdef class Abreast:
                 out.each[(i * self.K + s) * self.K + t] = <float>table[s * self.stride + t]
 
     cdef double log_partition(self, const Block* b, Py_ssize_t lane) noexcept nogil:
-        return b.logs[lane] + b.tops[lane] + (b.length[lane] - 1) * self.top
+        return b.logs[lane] + b.tops[lane] + (b.length[lane] - 1) * self.top + self.end_tops
 
     cdef void log_partitions(self, Block* b, double* out) noexcept nogil:
         cdef Py_ssize_t k
@@ -203,6 +203,7 @@ cdef Abreast abreast_of(projection, Sheet sheet):
     cdef PartLayout layout = sheet.layout
     cdef Py_ssize_t s, t, K = sheet.node.cols, stride = sheet.node.stride
     cdef double low, ignored
+    cdef double[2] tops = [0, 0]    # of the first state's scores, of the last one's
     cdef const ss_loop_table* loops = ss_loops(stride)
     cdef const abreast_loops* own_loops = loops_of(loops.name)
     cdef const double* pairs
@@ -225,6 +226,12 @@ cdef Abreast abreast_of(projection, Sheet sheet):
     loops.range(K, pairs, stride, K, -INFINITY, &low, &own.top)
     if own.bytes > MOST_BYTES or not own.top - low <= ABREAST_SPAN:
         return None
+    for s in (own.start, own.end):
+        if s >= 0:
+            loops.range(1, sheet.shared + s, stride, K, -INFINITY, &low, &tops[s == own.end])
+            if not tops[s == own.end] - low <= ABREAST_SPAN:
+                return None
+    own.end_tops = tops[0] + tops[1]
     loops.range(K, pairs, stride, K, INFINITY, &low, &ignored)
     own.forbids = low == -INFINITY
     exponentials = np.empty(K * stride)
@@ -237,7 +244,7 @@ cdef Abreast abreast_of(projection, Sheet sheet):
             table[(K + s) * K + t] = table[(2 * K + t) * K + s] = exponentials[s * stride + t]
     for s in range(K):
         if own.start >= 0:
-            table[3 * K * K + s] = sheet.shared[own.start + s]
+            table[3 * K * K + s] = sheet.shared[own.start + s] - tops[0]
         if own.end >= 0:
-            table[3 * K * K + K + s] = sheet.shared[own.end + s]
+            table[3 * K * K + K + s] = sheet.shared[own.end + s] - tops[1]
     return own

@@ -145,10 +145,10 @@ cdef class Numbers(Pass):
             return 0
         self.second = abreast_of(self.projection, self.other)
         bounded = self.lanes if self.by_other else self.second
-        if bounded is None or bounded.forbids:  # cross-entropies may be infinite
+        if self.second is None or bounded.forbids:  # cross-entropies may be infinite
             self.lanes = self.second = None
             return 0
-        table, other = np.asarray(self.lanes.tables), np.asarray(self.second.tables)
+        table, other = (np.asarray(one.tables)[: one.K**2] for one in (self.lanes, self.second))
         self.table = table - other if self.kind == DIVERGENCE else other
         return 0
 
@@ -158,7 +158,6 @@ cdef class Numbers(Pass):
         cdef Block first, second
         cdef double logs[ABREAST_MOST]
         cdef Py_ssize_t k, i
-        cdef bint slow
         cdef char* memory = align(&room.work[0] + self.bytes)
         second.bad = second.forbidden = 0
         if self.second is not None:
@@ -184,8 +183,7 @@ cdef class Numbers(Pass):
                 if not self.outside[i]:
                     out[i] = self.lanes.score(&first, k, self.label(i)) - first.logs[k]
             # Small differences of large numbers need doubles.
-            slow = self.kind != LOG_PARTITION and not fabs(out[i]) >= 1
-            if slow or (first.bad | second.bad | second.forbidden) >> k & 1:
+            if not fabs(out[i]) >= 1 or (first.bad | second.bad | second.forbidden) >> k & 1:
                 self.scores.read(i, &room.theta[0])
                 out[i] = self.number(i, &room.theta[0], &room.dense[0], room)
         return 0
@@ -288,6 +286,13 @@ cdef class Numbers(Pass):
             self.projection.derivative(i, theta, more, dense, align(work))
         return 0
 
+    cdef int slowly(self, Py_ssize_t i, Room room) except -1 nogil:
+        # The number beside a gradient, in doubles.
+        if self.values != NULL:
+            self.scores.read(i, &room.theta[0])
+            self.values[i] = self.number(i, &room.theta[0], &room.dense[0], room)
+        return 0
+
     cdef int run_several(self, const int64_t* chains, Py_ssize_t n, double** sums,
                          Room room) except -1 nogil:
         cdef Block first, second
@@ -319,13 +324,13 @@ cdef class Numbers(Pass):
                     -INFINITY < scores[k] <= first.logs[k] - 1):
                 self.run(i, i + 1, sums[k], room)
                 self.lanes.to_each(i, self.out)
-                if self.values != NULL:
-                    self.scores.read(i, &room.theta[0])
-                    self.values[i] = self.number(i, &room.theta[0], &room.dense[0], room)
+                self.slowly(i, room)
                 continue
             if self.values != NULL:
                 self.values[i] = (scores[k] - first.logs[k] if self.kind == LOG_PROBA else
                                   self.lanes.log_partition(&first, k))
+                if not fabs(self.values[i]) >= 1:
+                    self.slowly(i, room)
             weight = 1 if self.weights == NULL else self.weights[i]
             shared = sums[k]
             if self.out.shared_step:

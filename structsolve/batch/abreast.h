@@ -32,9 +32,9 @@ typedef struct {
 
 typedef struct {
   ptrdiff_t lanes;
-  /* scores <- what the rows hold */
+  /* scores <- what the rows hold, and of the first and last state; tops, of rows of those */
   void (*gather)(abreast *b);
-  /* ahead <- exponentials of scores less the largest of each node; tops.  Scores become these
+  /* ahead <- exponentials of scores less the largest of each node, which tops gain.  Scores become these
    * differences, 0 where forbidden. */
   void (*weigh)(abreast *b);
   /* alpha <- forward messages; logs */

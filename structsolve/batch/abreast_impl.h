@@ -82,6 +82,19 @@ INLINE ptrdiff_t NAME(squares)(const abreast *b) {
   return n * b->K / LANES;
 }
 
+/* Adds scores of the first or last state to a row, less the row's largest: no digits are lost. */
+INLINE void NAME(add)(abreast *b, int lane, const float *more, float *x) {
+  float top = -INFINITY;
+  for (ptrdiff_t s = 0; s < b->K; s++) top = x[s * LANES] > top ? x[s * LANES] : top;
+  if (!(top > -INFINITY && top < INFINITY)) top = 0; /* for weigh() */
+  b->tops[lane] += top;
+  for (ptrdiff_t s = 0; s < b->K; s++) {
+    const float less = x[s * LANES] - top;
+    if (less < -ABREAST_SPAN && less > -INFINITY) b->bad |= (uint32_t)1 << lane;
+    x[s * LANES] = less + more[s];
+  }
+}
+
 static void NAME(gather)(abreast *b) {
   const ptrdiff_t K = b->K, size = K * LANES, n = NAME(squares)(b);
   for (ptrdiff_t j = 0; j < n; j++) {
@@ -97,10 +110,8 @@ static void NAME(gather)(abreast *b) {
     for (ptrdiff_t j = n * LANES; j < rest * K; j++) x[j * LANES] = row[j];
     for (ptrdiff_t j = rest * K; j < b->L * K; j++) x[j * LANES] = 0;
     if (rest == 0) continue;
-    if (b->start)
-      for (ptrdiff_t s = 0; s < K; s++) x[s * LANES] += b->start[s];
-    if (b->end)
-      for (ptrdiff_t s = 0; s < K; s++) x[(rest - 1) * size + s * LANES] += b->end[s];
+    if (b->start) NAME(add)(b, l, b->start, x);
+    if (b->end) NAME(add)(b, l, b->end, x + (rest - 1) * size);
   }
 }
 
@@ -146,7 +157,7 @@ static void NAME(weigh)(abreast *b) {
     x += K * LANES, out += K * LANES;
   }
   b->bad |= NAME(bits)(bad), b->forbidden |= NAME(bits)(forbidden);
-  for (int l = 0; l < LANES; l++) b->tops[l] = tops[l];
+  for (int l = 0; l < LANES; l++) b->tops[l] += tops[l];
 }
 
 /* out[t] = sum_s previous[s] table[s, t] for N columns. */
@@ -170,13 +181,13 @@ INLINE void NAME(columns)(const int N, ptrdiff_t K, const float *previous, const
     if (c < K) FUNCTION(1, c, __VA_ARGS__);                                                        \
   }
 
-/* Multiplies rows whose largest entry left 2^-20 .. 2^20 in any lane by powers of two; returns
- * their exponents. */
+/* Multiplies rows of lanes whose largest entry left 2^-20 .. 2^20 by powers of two; returns their
+ * exponents. */
 INLINE INT NAME(rescale)(ptrdiff_t K, float *row, VEC most) {
-  const INT zero = {0};
-  if (!NAME(any)((most < SET1(0x1p-20f)) | (most > SET1(0x1p20f)))) return zero;
+  const INT zero = {0}, left = (most < SET1(0x1p-20f)) | (most > SET1(0x1p20f));
+  if (!NAME(any)(left)) return zero;
   INT k = ((INT)most >> 23) - 127;
-  k &= (most > SET1(0)) & (most < SET1(INFINITY));
+  k &= left & (most > SET1(0)) & (most < SET1(INFINITY));
   const VEC scale = (VEC)((127 - k) << 23);
   for (ptrdiff_t s = 0; s < K; s++) STORE(row + s * LANES, LOAD(row + s * LANES) * scale);
   return k;
@@ -209,18 +220,14 @@ static void NAME(forward)(abreast *b) {
     const INT on = length > (int32_t)v;
     row += size, factors += size;
     ABREAST_TILES(NAME(forward_tile), K, b->factors, factors, row, on, &most, &least)
-    bad |= ~(least >= SET1(0x1p-60f)) | ~(most > SET1(0));
+    bad |= on & (~(least >= SET1(0x1p-60f)) | ~(most > SET1(0)));
     exponents += NAME(rescale)(K, row, most);
   }
   VEC total = SET1(0);
   for (ptrdiff_t s = 0; s < K; s++) total += LOAD(row + s * LANES);
   b->bad |= NAME(bits)(bad | ~(total > SET1(0)));
-  for (int l = 0; l < LANES; l++) {
-    /* The same at whatever rows the other lanes asked for a power of two. */
-    int exponent;
-    const double part = frexp(total[l], &exponent);
-    b->logs[l] = log(part) + 0.69314718055994530942 * (exponents[l] + exponent);
-  }
+  for (int l = 0; l < LANES; l++)
+    b->logs[l] = log(total[l]) + 0.69314718055994530942 * exponents[l];
 }
 
 INLINE void NAME(backward_tile)(const int N, ptrdiff_t c, ptrdiff_t K, const float *turned,

@@ -201,7 +201,13 @@ class PredictionMixin(ProbabilityMixin):
                 raise TypeError(f"metric is {metric!r}, expected a name, such as 'micro-f1'")
             scorer = registry.default().make("metrics", metric)
             weights = {} if sample_weight is None else {"sample_weight": sample_weight}
-            return float(scorer(self, X, y, **weights))
+            value = scorer(self, X, y, **weights)
+            try:
+                return float(value)
+            except (TypeError, ValueError):
+                raise TypeError(
+                    f"metric {metric!r}: its scorer returned {value!r}, expected a number"
+                ) from None
         dense = self._model.check_input(X)
         examples = pack(self.space_, X, y, sample_weight, unseen="extra")
         return self._score(self._model, self.space_, examples, dense)

@@ -338,7 +338,9 @@ class StructuredSVM(AlphaPathMixin, FittedMixin, BaseEstimator):
             # Dual variables that are kept, and files, do not depend on the rule.
             kept = self.warm_start or self.early_stopping or self.checkpoint is not None
             one = self.solver == "auto" and (kept or self.kernel is not None)
-            return registry.default().find("solvers", "bcfw" if one else self.solver).factory()
+            name = "bcfw" if one else self.solver
+            registry.default().find("solvers", name)  # refuses arguments
+            return registry.default().make("solvers", name)
         return registry.default().object_of("solvers", self.solver)
 
     def _check_combination(self, validated: bool) -> None:

@@ -181,9 +181,12 @@ class Given:
         -------
         tuple of jax.ShapeDtypeStruct
         """
+        sizes = {block.name: len(block.shape) for block in self._batches.layout(self.shapes).blocks}
         return tuple(
-            jax.ShapeDtypeStruct((self.n, *a.shape), a.dtype) if shared else a
-            for a, shared in zip(self.like(), self.shared)
+            jax.ShapeDtypeStruct((self.n, *a.shape), a.dtype)
+            if shared and a.ndim == sizes[name]  # else it has one for each example already
+            else a
+            for name, a, shared in zip(self.shapes, self.like(), self.shared)
         )
 
     def residuals(self, labels: Any, lengths: Any, arrays: Any) -> tuple[Any, ...]:

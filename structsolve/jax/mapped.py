@@ -122,7 +122,7 @@ class Mapped:
         """
         arrays = []
         for block, array, shape in zip(self.blocks, self.parts(answer), self.shapes):
-            if block.kind != "shared":
+            if block.kind != "shared" or len(shape) > len(block.shape):
                 array = array.reshape(*self.lead, *shape)
             elif self.lead:
                 array = array.reshape(*self.lead, self.n, *shape)

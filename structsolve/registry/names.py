@@ -16,6 +16,7 @@ from .plugin import Plugin, one
 _COMMA = re.compile(r",(?![^\[]*\])")
 # A method of all objects of a kind, and what messages call them.
 _OBJECTS = {
+    "metrics": ("__call__", "a callable scorer(estimator, X, y)"),
     "readers": ("read", "a Reader object"),
     "solvers": ("start", "a Solver object"),
     "structures": ("make_space", "a Structure object"),
@@ -172,6 +173,8 @@ class Names:
         ValueError
             If the name is unknown, the factory does not take the arguments, or the object has
             another name, so that model files could not find it.
+        TypeError
+            If the factory makes something else.
         """
         name, arguments, given = self.split(kind, text)
         declared = self.find(kind, name)
@@ -184,6 +187,9 @@ class Names:
                 f"{getattr(made, 'name', None)!r}, expected {declared.name!r} as declared: files "
                 "hold models by that name"
             )
+        if kind in _OBJECTS and not _fits(kind, made):
+            expected = _OBJECTS[kind][1]
+            raise TypeError(f"{one(kind)} {text!r}: its plugin made {made!r}, expected {expected}")
         return made
 
     def object_of(self, kind: str, given: Any) -> Any:
@@ -209,10 +215,10 @@ class Names:
             known names.
         """
         made = self.make(kind, given) if isinstance(given, str) else given
-        method, what = _OBJECTS[kind]
-        if isinstance(made, type) or not hasattr(made, method):
+        if not _fits(kind, made):
             raise TypeError(
-                f"{one(kind)} is {made!r}, expected a name (known: {self.names(kind)}) or {what}"
+                f"{one(kind)} is {made!r}, expected a name (known: {self.names(kind)}) or "
+                f"{_OBJECTS[kind][1]}"
             )
         return made
 
@@ -459,6 +465,10 @@ def create(kind: str, text: str, factory: Any, /, *arguments: Any, **params: Any
     if made is None:
         raise TypeError(f"{what}: its plugin made None, expected an object")
     return made
+
+
+def _fits(kind: str, made: Any) -> bool:
+    return not isinstance(made, type) and hasattr(made, _OBJECTS[kind][0])
 
 
 def _takes(factory: Any, arguments: tuple[Any, ...], params: dict[str, Any]) -> str:

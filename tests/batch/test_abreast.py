@@ -159,3 +159,78 @@ def test_forbidden_labels_and_chains():
     case.singles[0].node[30] = -np.inf
     with pytest.raises(ValueError, match="example 10"):
         entropy(case.space, case.singles[0])
+
+
+@pytest.mark.parametrize("kind", ["cross_entropy", "kl_divergence"])
+@pytest.mark.parametrize("first", ["float64", "spans much"])
+def test_gradients_by_the_other_scores_if_the_first_need_doubles(kind, first):
+    case = Case([4, 7] * 6, 4)
+    own, wide = case.singles[0], case.doubles[0]
+    if first == "float64":
+        own = wide
+    else:
+        own.shared["transition"][0, 0] = wide.shared["transition"][0, 0] = -40.0
+    values, expected = (
+        number_gradient(kind, case.space, p, other=q, by_other=True)
+        for p, q in ((own, case.singles[1]), (wide, case.doubles[1]))
+    )
+    np.testing.assert_allclose(values.node, expected.node, 1e-5, 1e-6)
+
+
+@pytest.mark.parametrize("shifts", [(1e6, 0, 0), (0, 1e6, 0), (0, 0, -1e6), (1e6, -1e6, 5e5)])
+def test_constants_cost_no_digits_where_ends_have_scores(shifts):
+    rng, case = np.random.default_rng(3), Case([3, 1, 5] * 4, 4)
+    exact = {name: (16 * rng.normal(size=4)).round() / 16 for name in ("start", "end")}
+    node = (16 * case.doubles[0].node).round() / 16
+    pairs, sizes = case.doubles[0].shared["transition"], case.doubles[0].examples
+    plain = Scores(node, {"transition": pairs, **exact}, examples=sizes)
+    shared = {"transition": pairs} | {
+        name: array + shift for (name, array), shift in zip(exact.items(), shifts[1:])
+    }
+    shared = {name: array.astype(np.float32) for name, array in shared.items()}
+    moved = Scores((node + shifts[0]).astype(np.float32), shared, examples=sizes)
+    for kind, given in (("log_proba", {"labels": case.labels}), ("entropy", {})):
+        own, expected = (number(kind, case.space, s, **given) for s in (moved, plain))
+        np.testing.assert_allclose(own, expected, 2e-6)
+    own, expected = (marginals(case.space, s)[0] for s in (moved, plain))
+    np.testing.assert_allclose(own.node, expected.node, 1e-5, 1e-6)
+    totals = log_partition(case.space, plain) + sum(shifts[1:])
+    totals += shifts[0] * np.diff(sizes.offsets)
+    np.testing.assert_allclose(log_partition(case.space, moved), totals, 1e-7)
+
+
+def test_ranges_of_messages_do_not_depend_on_neighbours():
+    case = Case(np.random.default_rng(0).integers(1, 60, 33), 3, 4.0, ends=True, forbid=0.1)
+    scores, sizes = case.singles[0], case.singles[0].examples
+    for kind in ("log_partition", "entropy"):
+        values = number(kind, case.space, scores)
+        for i in range(8, 33):
+            rows = scores.node[int(sizes.offsets[i]) : int(sizes.offsets[i + 1])]
+            eight = case.space.pack_sizes([len(rows)] * 8)
+            alone = Scores(np.tile(rows, (8, 1)), scores.shared, examples=eight)
+            assert (number(kind, case.space, alone) == values[i]).all()
+
+
+def test_small_log_partitions_keep_their_digits():
+    rng, space = np.random.default_rng(0), score_space("chain", 5)
+    sizes, node = space.pack_sizes([40] * 8), rng.normal(size=(320, 5)).astype(np.float32)
+    table = {"transition": rng.normal(size=(5, 5)).astype(np.float32)}
+    totals = log_partition(space, Scores(node.astype(float), table, examples=sizes))
+    node[::40] -= totals[:, None].astype(np.float32)
+    single = Scores(node, table, examples=sizes)
+    wide = Scores(node.astype(float), {"transition": table["transition"].astype(float)},
+                  examples=sizes)  # fmt: skip
+    expected, values = log_partition(space, wide), np.empty(8)
+    np.testing.assert_allclose(log_partition(space, single), expected, 1e-9)
+    number_gradient("log_partition", space, single, values=values)
+    np.testing.assert_allclose(values, expected, 1e-9)
+
+
+@pytest.mark.filterwarnings("error")
+def test_forbidden_ends_do_not_warn():
+    case = Case([3] * 12, 4, ends=True)
+    for single, wide in zip(case.singles, case.doubles):
+        single.shared["start"][1] = wide.shared["start"][1] = -np.inf
+    own, wide = (number("kl_divergence", case.space, s[0], other=s[1])
+                 for s in (case.singles, case.doubles))  # fmt: skip
+    np.testing.assert_allclose(own, wide, 2e-6)

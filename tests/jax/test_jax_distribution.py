@@ -11,7 +11,7 @@ jax = pytest.importorskip("jax", reason="needs the extra [jax]")
 import jax.numpy as jnp  # noqa: E402
 from jax.test_util import check_grads  # noqa: E402
 
-from structsolve.jax import Distribution, decode  # noqa: E402
+from structsolve.jax import Distribution, Marginals, decode  # noqa: E402
 from structsolve.torch import Distribution as Layer  # noqa: E402
 
 pytestmark = pytest.mark.filterwarnings("ignore")
@@ -123,3 +123,30 @@ def test_least_loss_and_bad_input():
         Distribution("chain").kl_divergence(scores, node, lengths)
     with pytest.raises(Exception, match="has no sum over its labels"):
         Distribution("permutation").entropy(jnp.zeros((1, 3, 3))).block_until_ready()
+
+
+@pytest.mark.parametrize("kind", ["log_partition", "entropy"])
+@pytest.mark.parametrize("lengths", [None, [4, 1, 3, 2, 4, 4, 3, 2, 1]])
+def test_examples_with_tables_of_their_own_have_gradients_of_their_own(kind, lengths):
+    rng, n = np.random.default_rng(0), 9
+    scores = {"node": jnp.asarray(rng.normal(size=(n, 4, 3)), jnp.float32),
+              "transition": jnp.asarray(rng.normal(size=(n, 3, 3)), jnp.float32)}  # fmt: skip
+    own, given_lengths = Distribution("chain"), None if lengths is None else jnp.asarray(lengths)
+
+    def total(scores, lengths=given_lengths):
+        return getattr(own, kind)(scores, lengths=lengths).sum()
+
+    slopes = jax.grad(total)(scores)
+    two = {name: jnp.stack([array, 0.5 * array]) for name, array in scores.items()}
+    mapped = jax.vmap(jax.grad(total))(two)
+    for i in range(n):
+        alone = {"node": scores["node"][i : i + 1], "transition": scores["transition"][i]}
+        size = None if lengths is None else given_lengths[i : i + 1]
+        expected = jax.grad(total)(alone, size)
+        for answer in (slopes, {name: array[0] for name, array in mapped.items()}):
+            np.testing.assert_allclose(answer["node"][i], expected["node"][0], 1e-5, 1e-6)
+            np.testing.assert_allclose(answer["transition"][i], expected["transition"], 1e-5, 1e-6)
+    marginals = Marginals("chain")(scores, lengths=given_lengths)
+    if kind == "log_partition":
+        for name, array in marginals.items():
+            np.testing.assert_allclose(array, slopes[name], 1e-5, 1e-6)

@@ -3,6 +3,7 @@
 import logging
 import pickle
 import threading
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -285,3 +286,38 @@ def test_workers_say_how_plugins_get_there(reload, monkeypatch):
         structsolve.get_structure,
         "scripted",
     )
+
+
+@pytest.mark.parametrize("kind", ["metrics", "solvers", "structures"])
+@pytest.mark.parametrize("made", [7, object, SimpleNamespace(name="odd")])
+def test_what_a_factory_makes_is_checked(kind, made):
+    plugin = plugin_of(
+        "odd_plugin", **{f"structsolve_{kind}": lambda: [Named("odd", lambda: made, "a test")]}
+    )
+    model = StructuredSVM("chain", max_iter=1, tol=0.5)
+    uses = {
+        "metrics": lambda: model.fit(X, Y).score(X, Y, metric="odd"),
+        "solvers": lambda: StructuredSVM("chain", solver="odd").fit(X, Y),
+        "structures": lambda: StructuredSVM("odd").fit(X, Y),
+    }
+    registry.default().register(plugin)
+    try:
+        with pytest.raises((TypeError, ValueError), match=f"{kind[:-1]} 'odd': its plugin made .*"):
+            uses[kind]()
+    finally:
+        registry.default().unregister(plugin)
+
+
+@pytest.mark.parametrize("value", [None, "high", [1.0]])
+def test_a_metric_that_returns_no_number_is_named(value):
+    plugin = plugin_of(
+        "odd_plugin",
+        structsolve_metrics=lambda: [Named("odd", lambda: lambda model, X, y: value, "a test")],
+    )
+    model = StructuredSVM("chain", max_iter=1, tol=0.5).fit(X, Y)
+    registry.default().register(plugin)
+    try:
+        with pytest.raises(TypeError, match="metric 'odd': its scorer returned"):
+            model.score(X, Y, metric="odd")
+    finally:
+        registry.default().unregister(plugin)
