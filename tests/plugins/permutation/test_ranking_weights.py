@@ -131,6 +131,13 @@ def test_features_that_training_refuses_are_named(value, told):
         refused(rf"X: .*{told}", StructuredSVM("permutation").fit, features, Y)
 
 
+def test_rankings_as_a_sparse_matrix():
+    X, Y = noisy(40)
+    models = [StructuredSVM("permutation", tol=0.1).fit(X, y) for y in (Y, sp.csr_matrix(Y))]
+    assert np.array_equal(models[0].predict(X), models[1].predict(X))
+    assert models[1].score(X, sp.csr_matrix(Y)) == models[0].score(X, Y)
+
+
 def test_the_default_does_not_depend_on_how_features_are_stored_or_scaled():
     chosen = []
     for seed in range(20):
