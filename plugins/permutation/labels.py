@@ -68,6 +68,8 @@ def rankings(Y: Any, n: int, K: int | None = None) -> np.ndarray:
         raise ValueError("y is None: rankings require y, one row of ranks per row of X")
     if hasattr(Y, "iloc"):
         Y = Y.to_numpy()
+    if hasattr(Y, "toarray"):
+        Y = Y.toarray()
     listed = hasattr(Y, "__len__") and getattr(Y, "ndim", 1) > 0
     if isinstance(Y, (str, bytes, dict)) or not listed or np.ndim(Y[:1]) < 2:
         raise ValueError(

@@ -261,6 +261,9 @@ class RankingSpace(AssignmentSpace):
             self.basis = rank_polynomials(K, n_degrees)
             pair = Block("pair", "node", (1,), ("score",))
             layout = WeightLayout([pair], (n_features + intercept) * K * n_degrees, 0, False)
+            self.row_axes = {"class": K, "degree": n_degrees}
+            if n_degrees > 1:
+                self.axis_names = {"degree": np.arange(1, n_degrees + 1)}
         else:
             block = Block("node", "node", (K, K), ("class", "rank"))
             layout = WeightLayout([block], n_features, 0, intercept)

@@ -45,7 +45,8 @@ def fit(args: argparse.Namespace) -> None:
     models.check_options(args, brings)
     models.check_data_options(args, format)
     if params is not None:
-        params |= {name: getattr(args, name) for name in getattr(formats().get(format), "OWN", ())}
+        own = getattr(formats().get(format), "OWN", ())
+        params = {**{name: getattr(args, name) for name in own}, **params}  # --option goes before
         if "structure" in parameters(reads(format)):
             params["structure"] = args.structure
     # The data may contain the structure's parameters.

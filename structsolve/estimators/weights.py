@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -100,15 +101,25 @@ def named_blocks(model: Any, feature_names: Any = None) -> list[NamedBlock]:
         columns, labels = _axes(model, axes, block.shape)
         values = values.toarray() if hasattr(values, "tocsr") else values
         if values.ndim > len(block.shape):
-            rows = names if block.kind == "node" and names is not None else None
-            if rows is not None and len(rows) != values.shape[0]:
-                raise ValueError(
-                    f"feature_names has {len(rows)} entries, expected {values.shape[0]}"
-                )
-            labels.insert(0, np.arange(values.shape[0]) if rows is None else np.asarray(rows))
-            columns.insert(0, "feature")
+            inner = dict(getattr(space, "row_axes", {})) if block.kind == "node" else {}
+            size = values.shape[0] // math.prod(inner.values())
+            values = values.reshape(size, *inner.values(), *values.shape[1:])
+            rows = _rows(names if block.kind == "node" else None, size, bool(inner), space)
+            more = _axes(model, [*inner], [*inner.values()])
+            labels = [rows, *more[1], *labels]
+            columns = ["feature", *more[0], *columns]
         made.append(_without_single(NamedBlock(name, tuple(columns), labels, values), space))
     return made
+
+
+def _rows(names: Any, size: int, joined: bool, space: Any) -> np.ndarray:
+    """Return the names of features; the intercept is the last of those with axes of their own."""
+    last = ["intercept"] if joined and space.intercept else []
+    if names is None:
+        return np.asarray([*range(size - 1), *last], object) if last else np.arange(size)
+    if len(names) + len(last) != size:
+        raise ValueError(f"feature_names has {len(names)} entries, expected {size - len(last)}")
+    return np.asarray([*names, *last]) if last else np.asarray(names)
 
 
 def _axes(model: Any, axes: Sequence[str], shape: Sequence[int]) -> tuple[list[str], list[Any]]:

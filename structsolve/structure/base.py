@@ -221,6 +221,10 @@ class Space:
     #: Names along axes of the blocks, by the meaning of the axis; axes ``"class"`` have those of
     #: ``classes_``, others without names have numbers.
     axis_names: Mapping[str, Any] = MappingProxyType({})
+    #: Axes, with their sizes, that each feature of X has in the rows of blocks of kind "node":
+    #: ``{"class": K}`` if row ``f K + k`` belongs to feature f and class k.  Of a space with an
+    #: attribute ``intercept`` that is true, the last feature is the constant.
+    row_axes: Mapping[str, int] = MappingProxyType({})
 
     #: The space of all columns, if this one has fewer; what its columns stand for, see
     #: :func:`structsolve.structure.used_columns.with_used_columns`.

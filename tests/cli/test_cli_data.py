@@ -343,6 +343,17 @@ def test_info_of_models_of_arff_has_names_of_attributes(tmp_path, capsys):
         assert all(json.dumps(name) in text for name in names)
 
 
+def test_options_of_a_reader_that_have_a_name_of_their_own(tmp_path, capsys):
+    """The default of --label-column replaced --option label_column, silently."""
+    path = tmp_path / "a.conll"
+    path.write_text("# a comment of six words here\n1 He PRON\n2 ran VERB\n")
+    options = ("--option", "comment=#", "--option", "label_column=0")
+    works(capsys, "fit", path, "--model", tmp_path / "m", *options)
+    assert set(works(capsys, "predict", tmp_path / "m", path).split()) == {"1", "2"}
+    works(capsys, "fit", path, "--model", tmp_path / "m", "--comment", "#")
+    assert set(works(capsys, "predict", tmp_path / "m", path).split()) == {"PRON", "VERB"}
+
+
 def test_labels_that_are_one_number_but_two_texts(tmp_path, capsys):
     """Codes 01 and 1 were merged; a model of such labels reads those of other files as texts."""
     path, model = tmp_path / "a.csv", tmp_path / "m"

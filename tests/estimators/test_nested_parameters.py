@@ -74,6 +74,6 @@ def test_what_cannot_be_set_is_named(registered):
     refused("unknown loss 'auto'", model.set_params, loss__factor=2)
     assert model.get_params()["structure"] == "chain"
     registered(structsolve_solvers=lambda: [Named("bare", object, "no parameters")])
-    message = "solver__steps: solver 'bare' makes a object, which has no parameter 'steps'"
+    message = "solver__steps: solver 'bare' makes an object, which has no parameter 'steps'"
     refused(message, model.set_params, solver="bare", solver__steps=1)
     assert structsolve.StructuredSVM().set_params(alpha=2.0).alpha == 2.0

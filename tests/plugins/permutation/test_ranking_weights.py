@@ -131,6 +131,13 @@ def test_features_that_training_refuses_are_named(value, told):
         refused(rf"X: .*{told}", StructuredSVM("permutation").fit, features, Y)
 
 
+def test_rankings_as_a_sparse_matrix():
+    X, Y = noisy(40)
+    models = [StructuredSVM("permutation", tol=0.1).fit(X, y) for y in (Y, sp.csr_matrix(Y))]
+    assert np.array_equal(models[0].predict(X), models[1].predict(X))
+    assert models[1].score(X, sp.csr_matrix(Y)) == models[0].score(X, Y)
+
+
 def test_the_default_does_not_depend_on_how_features_are_stored_or_scaled():
     chosen = []
     for seed in range(20):
@@ -180,3 +187,20 @@ def test_alpha_counts_examples_not_pairs():
     assert alpha["matrix"] / 10 < min(alpha["scores"], alpha["rank:2"])
     assert PermutationStructure(weights="scores").alike_nodes
     assert not PermutationStructure().alike_nodes
+
+
+@pytest.mark.parametrize("weights, R", [("auto", 1), ("rank:2", 2)])
+def test_weights_by_name(weights, R):
+    """Names were expected for each feature and label, so that ``info`` of named columns failed."""
+    X, Y = noisy(d=6)
+    names = list("abcdef")
+    model = StructuredSVM(PermutationStructure(weights=weights), tol=0.1).fit(X, Y)
+    values = model.coef_["pair"].reshape(7, 5, R)
+    table = model.info(top=None, feature_names=names)["pair"]
+    assert len(table) == np.count_nonzero(values)
+    for row in table:
+        f, j = [*names, "intercept"].index(row["feature"]), row.get("degree", 1) - 1
+        assert row["weight"] == values[f, row["class"], j]
+    assert {row["feature"] for row in model.info(top=None)["pair"]} == {*range(6), "intercept"}
+    refused("feature_names has 5 entries, expected 6", model.info, feature_names=names[:5])
+    assert len(model.named_weights(names)) == len(table)
