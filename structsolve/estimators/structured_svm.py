@@ -340,7 +340,7 @@ class StructuredSVM(AlphaPathMixin, FittedMixin, BaseEstimator):
             one = self.solver == "auto" and (kept or self.kernel is not None)
             name = "bcfw" if one else self.solver
             registry.default().find("solvers", name)  # refuses arguments
-            return registry.default().make("solvers", name)
+            return registry.default().object_of("solvers", name)
         return registry.default().object_of("solvers", self.solver)
 
     def _check_combination(self, validated: bool) -> None:
