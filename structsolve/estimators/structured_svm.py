@@ -340,7 +340,7 @@ class StructuredSVM(AlphaPathMixin, FittedMixin, BaseEstimator):
             one = self.solver == "auto" and (kept or self.kernel is not None)
             name = "bcfw" if one else self.solver
             registry.default().find("solvers", name)  # refuses arguments
-            return registry.default().make("solvers", name)
+            return registry.default().object_of("solvers", name)
         return registry.default().object_of("solvers", self.solver)
 
     def _check_combination(self, validated: bool) -> None:
@@ -498,6 +498,8 @@ class StructuredSVM(AlphaPathMixin, FittedMixin, BaseEstimator):
         tol: float | None = None,
         checkpoint: Checkpoint | None = None,
     ) -> Outcome:
+        if not hasattr(run, "given"):
+            raise TypeError(f"{self.solver_!r}: start() returned {run!r}, expected a Run")
         problem, check = run.given.problem, None
         if held_out is not None:
             examples, dense = held_out

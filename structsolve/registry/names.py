@@ -187,9 +187,8 @@ class Names:
                 f"{getattr(made, 'name', None)!r}, expected {declared.name!r} as declared: files "
                 "hold models by that name"
             )
-        if kind in _OBJECTS and not _fits(kind, made):
-            expected = _OBJECTS[kind][1]
-            raise TypeError(f"{one(kind)} {text!r}: its plugin made {made!r}, expected {expected}")
+        if kind in _OBJECTS and kind != "solvers":  # whose parameters are named first
+            _check_made(kind, text, made)
         return made
 
     def object_of(self, kind: str, given: Any) -> Any:
@@ -215,6 +214,8 @@ class Names:
             known names.
         """
         made = self.make(kind, given) if isinstance(given, str) else given
+        if isinstance(given, str):
+            _check_made(kind, given, made)
         if not _fits(kind, made):
             raise TypeError(
                 f"{one(kind)} is {made!r}, expected a name (known: {self.names(kind)}) or "
@@ -469,6 +470,12 @@ def create(kind: str, text: str, factory: Any, /, *arguments: Any, **params: Any
 
 def _fits(kind: str, made: Any) -> bool:
     return not isinstance(made, type) and hasattr(made, _OBJECTS[kind][0])
+
+
+def _check_made(kind: str, text: str, made: Any) -> None:
+    if not _fits(kind, made):
+        expected = _OBJECTS[kind][1]
+        raise TypeError(f"{one(kind)} {text!r}: its plugin made {made!r}, expected {expected}")
 
 
 def _takes(factory: Any, arguments: tuple[Any, ...], params: dict[str, Any]) -> str:

@@ -6,6 +6,7 @@ import logging
 import time
 from collections.abc import Callable
 from dataclasses import dataclass
+from numbers import Real
 from pathlib import Path
 from typing import Any
 
@@ -220,7 +221,7 @@ class _Course:
         begun, counts = time.perf_counter(), self.surrogate.counts()
         _allow(self.run, self.history)
         try:
-            record = _blamed(self.run.step, self.resumed)
+            record = _record_of(self.run, _blamed(self.run.step, self.resumed))
         except GaveUp as error:
             if not self.history:
                 raise
@@ -262,7 +263,7 @@ class _Course:
 
     def outcome(self) -> Outcome:
         """Return the weights to keep; the last record becomes theirs."""
-        run, w = self.run, self.run.weights()
+        run, w = self.run, _weights_of(self.run)
         if self.validation is not None and self.validation.patience and self.best_w is not None:
             self.evaluated = self.evaluated and np.array_equal(w, self.best_w)
             w = self.best_w
@@ -317,6 +318,31 @@ def _blamed(step: Callable[[], dict[str, Any]], file: Checkpoint | None) -> dict
             f"{error} (training continued from checkpoint {file.path!r}; if it is damaged, delete "
             "it to start afresh)"
         ) from error
+
+
+def _record_of(run: Run, record: Any) -> dict[str, Any]:
+    """Check what a pass of a package's run returned."""
+    what = f"{type(run).__name__}.step() returned"
+    if not isinstance(record, dict):
+        raise TypeError(
+            f"{what} {record!r}, expected a record: a dict with 'oracle_calls', 'primal'"
+        )
+    for name in ("primal", "dual", "gap", "oracle_calls"):
+        value, optional = record.get(name), name != "oracle_calls"
+        if not (isinstance(value, Real) or (optional and value is None)):
+            none = " or None" if optional else ""
+            raise TypeError(f"{what} a record with {value!r} as {name!r}, expected a number{none}")
+    return record
+
+
+def _weights_of(run: Run) -> np.ndarray:
+    w = np.asarray(run.weights())
+    if w.dtype != np.float64 or w.ndim != 1:
+        raise TypeError(
+            f"{type(run).__name__}.weights() returned {w.dtype} of shape {w.shape}, expected "
+            "float64 (dim,)"
+        )
+    return w
 
 
 def _overflown(value: Any) -> bool:

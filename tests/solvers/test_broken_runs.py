@@ -1,0 +1,61 @@
+"""Runs of packages' solvers that answer with the wrong things: errors name the method."""
+
+import numpy as np
+import pytest
+
+from structsolve import StructuredSVM
+from structsolve.solvers.base import Run, Solver
+
+X, Y = [np.eye(2), np.eye(2)[::-1]], [["a", "b"], ["b", "a"]]
+RECORD = {"primal": 1.0, "dual": None, "gap": None, "certified": False, "oracle_calls": 0}
+
+
+class Broken(Run):
+    def __init__(self, start, record=RECORD, weights=np.zeros):
+        self.given, self.record, self.make = start, record, weights
+
+    def step(self):
+        return self.record
+
+    def certify(self):
+        return dict(RECORD)
+
+    def weights(self):
+        return self.make(self.given.problem.dim)
+
+
+def fit_with(start):
+    class Own(Solver):
+        name = "own"
+
+    Own.start = lambda self, given: start(given)
+    return StructuredSVM("chain", solver=Own(), max_iter=2).fit(X, Y)
+
+
+@pytest.mark.parametrize(
+    "record, told",
+    [
+        (None, "None, expected a record"),
+        ({"primal": 1.0}, "None as 'oracle_calls', expected a number"),
+        ({**RECORD, "primal": "low"}, "'low' as 'primal', expected a number or None"),
+        ({**RECORD, "gap": [1]}, "'gap', expected a number or None"),
+    ],
+)
+def test_records_are_checked(record, told):
+    with pytest.raises(TypeError, match=rf"Broken\.step\(\) returned.*{told}"):
+        fit_with(lambda given: Broken(given, record))
+
+
+@pytest.mark.parametrize(
+    "weights",
+    [lambda n: None, lambda n: np.zeros(n, np.float32), lambda n: np.zeros((1, n))],
+)
+def test_weights_are_checked(weights):
+    with pytest.raises(TypeError, match=r"Broken\.weights\(\) returned .*expected float64"):
+        fit_with(lambda given: Broken(given, dict(RECORD), weights))
+
+
+@pytest.mark.parametrize("run", [None, 7])
+def test_what_start_returns_is_checked(run):
+    with pytest.raises(TypeError, match=rf"start\(\) returned {run}, expected a Run"):
+        fit_with(lambda given: run)
