@@ -56,7 +56,8 @@ class MemoirRun:
         self._read_settings()
         self._refuse_too_large()
         self.n_jobs = effective_jobs(problem.n_jobs)
-        even = problem.sample_weight is None
+        given = problem.sample_weight  # equal ones draw the rows that none draw
+        even = given is None or bool((given == given[:1]).all())
         self.cumulated = None if even else np.cumsum(problem.shares)
         order = np.random.default_rng([problem.seed, 0, 2]).permutation(self.n)
         self.sample = np.sort(order if solver.primal_rows is None else order[: solver.primal_rows])

@@ -146,6 +146,8 @@ def test_rows_of_weight_0_are_as_if_absent(data, solver):
     absent = plain(solver=solver).fit(X[kept], y[kept], sample_weight=weights[kept])
     same(weighted.coef_.toarray(), absent.coef_.toarray())
     assert weighted.history_[-1]["primal"] == absent.history_[-1]["primal"]
+    # Weights that are all equal are as if there were none.
+    same(absent.coef_.toarray(), plain(solver=solver).fit(X[kept], y[kept]).coef_.toarray())
 
 
 def test_labels_are_strings_or_integers_in_any_order(data):
