@@ -404,7 +404,7 @@ def _read(given: Any) -> tuple[list[Any], list[tuple[Any, Any]]]:
 
 
 def _kind(given: Any) -> str:
-    return "None" if given is None else f"{a_type(given)}"
+    return "None" if given is None else a_type(given)
 
 
 def _as_names(names: list[Any]) -> np.ndarray:

@@ -134,7 +134,7 @@ def fit(args: argparse.Namespace) -> None:
     model.fit(X, y)
     passes = messages.passes_text(model.history_)
     if (own := judged(model.history_[-1])) is not model.history_[-1]:
-        share = own["gap"] / own["primal"] if own["primal"] else 0.0
+        share = messages.relative_gap(own) or 0.0
         passes += f" ({100 * share:.2g} % before small weights are left out)"
     messages.say("trained", f"{model.solver_.name}: {passes}, {model.stop_reason_}", start)
     model.metadata_ = {"shell": {"format": "extreme", "zero_based": zero_based}}

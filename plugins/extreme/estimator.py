@@ -348,12 +348,12 @@ class ExtremeSVM(FittedMixin, ClassifierMixin, BaseEstimator):
         before: Any = None,
         sets: sp.csr_matrix | None = None,
     ) -> None:
-        # As if absent: solvers count rows, and draw some.
-        weights = np.ones(len(y)) if sample_weight is None else sample_weight
-        kept = weights > NOTHING * weights.max()
-        if not kept.all():
-            X, y, sample_weight = read_rows(X[kept], X.shape[1]), y[kept], weights[kept]
-            sets = None if sets is None else sets[kept]
+        if sample_weight is not None:
+            # Those of weight 0 are as if absent: solvers count rows, and draw some.
+            kept = sample_weight > NOTHING * sample_weight.max()
+            if not kept.all():
+                X, y, sample_weight = read_rows(X[kept], X.shape[1]), y[kept], sample_weight[kept]
+                sets = None if sets is None else sets[kept]
         solver, surrogate, rivals = self._chosen(X, len(classes), incremental, sets)
         # An example of weight 2 counts as two, also for alpha.
         total = len(y) if sample_weight is None else float(sample_weight.sum())

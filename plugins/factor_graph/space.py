@@ -276,7 +276,7 @@ def stack_factors(
             )
         return Examples(offsets, nodes)
     if not isinstance(X, (list, tuple)) or len(X) == 0:
-        kind = "empty" if isinstance(X, (list, tuple)) else f"{a_type(X)}"
+        kind = "empty" if isinstance(X, (list, tuple)) else a_type(X)
         raise ValueError(f"X is {kind}, expected a list with (node_features, factors) per example")
     for i, x in enumerate(X):
         if not isinstance(x, (tuple, list)) or len(x) != 2:

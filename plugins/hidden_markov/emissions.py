@@ -322,7 +322,7 @@ def _kind(symbol: Any) -> str:
     if isinstance(symbol, str):
         return "strings"
     whole = isinstance(symbol, (int, np.integer, np.bool_))
-    return "integers" if whole else f"{a_type(symbol)}"
+    return "integers" if whole else a_type(symbol)
 
 
 def log(table: np.ndarray) -> np.ndarray:

@@ -240,7 +240,7 @@ def stack_paths(
         The message names the example.
     """
     if not isinstance(X, (list, tuple, np.ndarray)) or len(X) == 0:
-        given = "empty" if isinstance(X, (list, tuple, np.ndarray)) else f"{a_type(X)}"
+        given = "empty" if isinstance(X, (list, tuple, np.ndarray)) else a_type(X)
         raise ValueError(f"X is {given}, expected a list; each example: {FORMS}")
     graphs = [read_graph(x, i, structure) for i, x in enumerate(X)]
     nodes, _ = packing.stack_rows([g["node_features"] for g in graphs], n_features, compress=True)

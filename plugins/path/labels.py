@@ -31,7 +31,7 @@ def encode_paths(Y: Any, examples: Examples) -> np.ndarray:
         The message names the example.
     """
     if isinstance(Y, (str, bytes, dict)) or not hasattr(Y, "__len__") or len(Y) != examples.n:
-        given = f"{len(Y)} paths" if hasattr(Y, "__len__") else f"{a_type(Y)}"
+        given = f"{len(Y)} paths" if hasattr(Y, "__len__") else a_type(Y)
         raise ValueError(f"y: found {given}, expected one for each of {examples.n} examples")
     flat = np.zeros(int(examples.offsets[-1]), dtype=np.int32)
     for i, y in enumerate(Y):

@@ -190,7 +190,7 @@ def stack_trees(
     from structsolve.plugins.tree._shape import order_nodes  # compiled: not to list structures
 
     if not isinstance(X, (list, tuple)) or len(X) == 0:
-        given = "empty" if isinstance(X, (list, tuple)) else f"{a_type(X)}"
+        given = "empty" if isinstance(X, (list, tuple)) else a_type(X)
         raise ValueError(f"X is {given}, expected a list with {FORMS} of each example; one: [x]")
     trees = [_one_tree(x, i, structure) for i, x in enumerate(X)]
     nodes, offsets = packing.stack_rows(

@@ -450,7 +450,7 @@ def flatten(sequences: Sequence[Labels], name: str) -> tuple[NDArray[Any], NDArr
             or not hasattr(one, "__len__")
             or getattr(one, "ndim", 1) != 1
         ):
-            shown = repr(one) if len(repr(one)) < 60 else f"{a_type(one)}"
+            shown = repr(one) if len(repr(one)) < 60 else a_type(one)
             raise ValueError(
                 f"{name}[{i}] is {shown}; expected a sequence of labels.  Wrap a single sequence "
                 "as [labels]; for one label per example use sklearn.metrics"

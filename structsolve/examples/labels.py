@@ -167,7 +167,7 @@ def _as_labels(given: Any, where: str) -> np.ndarray:
             "list(y) makes a label of each letter"
         )
     if y.ndim != 1:
-        shown = f"{y.ndim} dimensions" if y.ndim else f"{a_type(given)}"
+        shown = f"{y.ndim} dimensions" if y.ndim else a_type(given)
         raise ValueError(f"{where}: found {shown}, expected a flat list of labels")
     mixed = _is_mixed(given, y)
     if y.dtype.kind in "OT" or mixed:  # T is NumPy's kind of strings of any length

@@ -213,15 +213,16 @@ class Names:
             For anything else, such as a class or None; the message names the argument and the
             known names.
         """
-        made = self.make(kind, given) if isinstance(given, str) else given
         if isinstance(given, str):
+            made = self.make(kind, given)
             _check_made(kind, given, made)
-        if not _fits(kind, made):
+            return made
+        if not _fits(kind, given):
             raise TypeError(
-                f"{one(kind)} is {made!r}, expected a name (known: {self.names(kind)}) or "
+                f"{one(kind)} is {given!r}, expected a name (known: {self.names(kind)}) or "
                 f"{_OBJECTS[kind][1]}"
             )
-        return made
+        return given
 
     def factory_of(self, kind: str, text: str) -> Any:
         """Return the factory of a name, ignoring its arguments.

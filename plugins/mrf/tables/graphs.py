@@ -391,7 +391,7 @@ def stack_graphs(
         _check_one_graph(offsets, n_nodes)
         return Examples(offsets, nodes)
     if not isinstance(X, (list, tuple)) or len(X) == 0:
-        kind = "empty" if isinstance(X, (list, tuple)) else f"{a_type(X)}"
+        kind = "empty" if isinstance(X, (list, tuple)) else a_type(X)
         raise ValueError(
             f"X is {kind}, expected a list with ({', '.join(wanted)}) of each example; one: [x]"
         )
