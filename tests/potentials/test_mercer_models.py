@@ -367,9 +367,11 @@ def test_sequences_and_sparse_rows_of_a_precomputed_kernel():
     other = StructuredSVM("chain", kernel="precomputed", alpha=0.1)
     other.fit([sp.csr_matrix(p) for p in parts], y)
     assert equal(model, other)
-    assert np.array_equal(
-        scores(model, parts[:3]), scores(other, Sequences(K, lengths))[: sum(lengths[:3])]
-    )
+    whole = scores(other, Sequences(K, lengths))
+    assert np.array_equal(scores(model, parts), whole)
+    # BLAS rounds a row by how many others are multiplied with it.
+    some = scores(model, parts[:3])
+    np.testing.assert_allclose(some, whole[: len(some)], rtol=1e-13)
 
 
 def test_large_examples_keep_no_gram_matrix():
