@@ -404,7 +404,12 @@ def contradicts(record: dict[str, Any]) -> bool:
 
 
 def checked_weights(
-    run: Run, arrays: dict[str, np.ndarray], names: Iterable[str], dim: int | None = None
+    run: Run,
+    arrays: dict[str, np.ndarray],
+    names: Iterable[str],
+    dim: int | None = None,
+    *,
+    single: bool = False,
 ) -> list[np.ndarray]:
     """Return copies of a checkpoint's weights; refuse those of another problem.
 
@@ -415,6 +420,8 @@ def checked_weights(
     names : iterable of str
     dim : int, optional
         Their length; by default the number of the problem's weights.
+    single : bool, default=False
+        Take vectors of single precision, too.
 
     Returns
     -------
@@ -428,7 +435,7 @@ def checked_weights(
     dim, copies = run.given.problem.dim if dim is None else dim, []
     for name in names:
         w = arrays[name]
-        if w.shape != (dim,) or w.dtype != np.float64:
+        if w.shape != (dim,) or w.dtype not in (np.float64, np.float32 if single else np.float64):
             raise ValueError(
                 f"{name} has shape {w.shape} and dtype {w.dtype}, expected ({dim},) of float64"
             )

@@ -5,9 +5,9 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-from scipy.linalg.blas import daxpy
 
 from .base import Run, Solver, Start, checked_weights
+from .curvature import Curvature
 from .gbcfw import has_segments
 from .passes import partial_sums, subgradient
 from .sparse_dual import SHARES, SparseDual
@@ -19,8 +19,6 @@ PATIENCE, GAIN = 10, 0.01
 EVERY, SLOW = 10, 0.05
 # Maximum number of halvings of a step before the run ends; required share of predicted decrease.
 MOST_HALVINGS, SUFFICIENT = 40, 1e-4
-# Less curvature than this share of the squared change of the gradient is rounding.
-CURVED = 1e-16
 
 
 class LBFGS(Solver):
@@ -54,6 +52,9 @@ class LBFGS(Solver):
     ten steps.  With an L1 norm the gap closes long after the weights have converged, so training
     also ends, "settled", when ten steps have gained less than a hundredth of ``tol``.  This is
     CRFsuite's rule at ``tol=1e-3``.
+
+    From 100,000 weights on, past steps are kept in single precision: they take half of the memory,
+    and directions half of the time; weights, gradients and certificates have double precision.
 
     CRFsuite's ``c1`` and ``c2`` are ``alpha * l1_ratio * n`` and ``alpha * (1 - l1_ratio) / 2 * n``
     for n sentences.
@@ -134,8 +135,7 @@ class LBFGSRun(Run):
         # Positions of slopes beyond the L1 norm's, and of nonzero weights.
         self._beyond = self._kept = np.zeros(0, dtype=np.int64)
         self._last: list[float] = []  # primals after the last steps
-        self._moves: list[np.ndarray] = []
-        self._turns: list[np.ndarray] = []  # changes of the smooth gradient over the moves
+        self._past = Curvature(int(solver.memory), problem.dim)
         self._sparse = SparseDual(int(solver.memory), problem.weights)
         self._steps = 0
 
@@ -212,33 +212,15 @@ class LBFGSRun(Run):
         return free, np.where(old != 0, smooth + l1 * np.sign(old), at_kink)
 
     def _direction(self, slopes: np.ndarray, free: Any) -> np.ndarray:
-        """Return the quasi-Newton direction of the free weights; with L1, each entry descends.
-
-        The curvature is that among the free weights alone: the others stay where they are.
-        """
-        direction = -slopes
-        pairs = []
-        for move, turn in zip(self._moves, self._turns):
-            s, y = move[free], turn[free]
-            curvature, size = float(s @ y), float(y @ y)
-            if curvature > CURVED * size:
-                pairs.append((s, y, curvature, size))
-        if not pairs:
-            return direction / float(np.linalg.norm(slopes))
-        shares = []
-        for s, y, curvature, _ in reversed(pairs):
-            shares.append(float(s @ direction) / curvature)
-            direction = daxpy(y, direction, a=-shares[-1])
-        direction *= pairs[-1][2] / pairs[-1][3]
-        for (s, y, curvature, _), share in zip(pairs, reversed(shares)):
-            direction = daxpy(s, direction, a=share - float(y @ direction) / curvature)
+        """Return the quasi-Newton direction of the free weights; with L1, each entry descends."""
+        direction = self._past.direction(slopes, free)
         if self.solver.l1_ratio > 0:
             direction[direction * slopes >= 0] = 0
         return direction
 
     def forget(self) -> None:
         """Begin again with the direction of the slopes."""
-        self._moves, self._turns = [], []
+        self._past.forget()
 
     def step(self) -> dict[str, Any]:
         """Take steps along quasi-Newton directions; every trial of a length is a gradient."""
@@ -278,7 +260,7 @@ class LBFGSRun(Run):
         while not moved:
             more, moved = self._search(free, slopes)
             calls += more
-            if not moved and not self._moves:
+            if not moved and not self._past:
                 break
             if not moved:  # rounding has spoilt the direction: use the negative gradient
                 self.forget()
@@ -316,9 +298,7 @@ class LBFGSRun(Run):
         move, turn = np.zeros_like(w), slope - self.slope
         move[free] = there - old
         turn[free] += self._penalties()[1] * move[free]
-        self._moves.append(move)
-        self._turns.append(turn)
-        del self._moves[: -self.solver.memory], self._turns[: -self.solver.memory]
+        self._past.add(move, turn)
         if sparse:
             self._kept = free[there != 0]
         self.best_w, self.best_primal, self.slope, self._beyond = new, primal, slope, beyond
@@ -334,9 +314,8 @@ class LBFGSRun(Run):
 
     def memory(self) -> dict[str, int]:
         """Return the bytes held, by purpose."""
-        pairs = sum(a.nbytes for a in (*self._moves, *self._turns))
         return {
-            "curvature": pairs,
+            "curvature": self._past.nbytes,
             "gradients": self._sparse.nbytes(),
             "sums": self._sums.nbytes,
             "weights": 2 * self.best_w.nbytes,
@@ -348,16 +327,15 @@ class LBFGSRun(Run):
             "best_primal": self.best_primal,
             "best_dual": self.best_dual,
             "alpha": self.given.alpha,
-            "pairs": len(self._moves),
+            "pairs": len(self._past),
+            "units": self._past.units,
             "last": self._last,
             "steps": self._steps,
             "values": [value.tolist() for value in self._sparse.values],
         }
-        arrays = {"best_w": self.best_w}
+        arrays = {"best_w": self.best_w} | self._past.to_arrays()
         if self.slope is not None:
             arrays["slope"] = self.slope
-        for k, (move, turn) in enumerate(zip(self._moves, self._turns)):
-            arrays |= {f"move_{k}": move, f"turn_{k}": turn}
         arrays |= {f"gradient_{k}": slope for k, slope in enumerate(self._sparse.slopes)}
         return meta, arrays
 
@@ -366,15 +344,18 @@ class LBFGSRun(Run):
         pairs = meta["pairs"]
         if not 0 < meta["alpha"] < np.inf or not 0 <= pairs <= self.solver.memory:
             raise ValueError(f"alpha is {meta['alpha']}, pairs {pairs}: expected a positive number")
-        names = [f"{kind}_{k}" for kind in ("move", "turn") for k in range(pairs)]
         self.given.alpha = meta["alpha"]
         (self.best_w,) = checked_weights(self, arrays, ["best_w"])
         self._kept, self.slope = np.flatnonzero(self.best_w), None
         if "slope" in arrays:
             (self.slope,) = checked_weights(self, arrays, ["slope"])
             self._beyond = self._where_beyond(self.slope)
-        both = checked_weights(self, arrays, names)
-        self._moves, self._turns = both[:pairs], both[pairs:]
+        moves, turns = (
+            checked_weights(self, arrays, [f"{kind}_{k}" for k in range(pairs)], single=True)
+            for kind in ("move", "turn")
+        )
+        # Checkpoints of before have vectors in their own units.
+        self._past.restore(meta.get("units", [1.0] * pairs), moves, turns)
         values = [np.array(value, dtype=np.float64) for value in meta["values"]]
         if len(values) > 1 + self.solver.memory or any(v.shape != SHARES.shape for v in values):
             raise ValueError(f"its values of {len(values)} gradients do not fit this problem")

@@ -4,14 +4,17 @@ import itertools
 
 import numpy as np
 import pytest
+import scipy.sparse as sp
 from scipy.optimize import minimize
 from scipy.special import logsumexp
+from sklearn.base import clone
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.linear_model import LogisticRegression
 
 from structsolve import Problem, StructuredSVM, get_structure
 from structsolve.solvers import LBFGS
 from structsolve.solvers.base import Start
+from structsolve.solvers.curvature import LONG, Curvature
 
 
 def classes(seed, n=60, columns=5):
@@ -213,18 +216,65 @@ def test_directions_have_the_curvature_among_the_free_weights(ratio):
         if ratio > 0:
             free = np.sort(rng.choice(problem.dim, rng.integers(1, problem.dim), replace=False))
         slopes = rng.normal(size=problem.dim)[free]
-        run._moves = [rng.normal(size=problem.dim) for _ in range(case % 4)]
-        run._turns = [move + 0.5 * rng.normal(size=problem.dim) for move in run._moves]
+        moves = [rng.normal(size=problem.dim) for _ in range(case % 4)]
+        turns = [move + 0.5 * rng.normal(size=problem.dim) for move in moves]
         if ratio > 0:  # some steps changed none of the weights that are free now
-            for move in run._moves[:1]:
+            for move in moves[:1]:
                 move[free] *= rng.integers(2)
-        inverse = inverse_by_pairs([(s[free], y[free]) for s, y in zip(run._moves, run._turns)])
+        inverse = inverse_by_pairs([(s[free], y[free]) for s, y in zip(moves, turns)])
+        run.forget()
+        for move, turn in zip(moves, turns):
+            unit = 10.0 ** rng.integers(-150, 150)
+            run._past.add(unit * move, unit * turn)
         expected = -slopes / np.linalg.norm(slopes) if inverse is None else -inverse @ slopes
         if ratio > 0:
             expected = np.where(expected * slopes < 0, expected, 0)
         usable += inverse is not None
         np.testing.assert_allclose(run._direction(slopes, free), expected, rtol=1e-7, atol=1e-9)
     assert 150 < usable < 300
+
+
+@pytest.mark.parametrize("dim", [LONG - 1, LONG])
+def test_long_vectors_are_kept_in_single_precision(dim):
+    rng = np.random.default_rng(dim)
+    past, double = Curvature(3, dim), Curvature(3, 1)
+    assert past.dtype == (np.float32 if dim == LONG else np.float64)
+    for _ in range(5):
+        move = 10.0 ** rng.uniform(-3, 0, dim) * rng.normal(size=dim)
+        turn = (1 + rng.random(dim)) * move
+        past.add(1e-30 * move, 1e-30 * turn)  # squares are below the least single number
+        double.add(1e-30 * move, 1e-30 * turn)
+    assert len(past) == 3 and past.nbytes == 6 * dim * past.dtype.itemsize
+    for free in (slice(None), np.flatnonzero(rng.random(dim) < 0.3)):
+        slopes = 1e-25 * rng.normal(size=dim)[free]
+        way, expected = past.direction(slopes, free), double.direction(slopes, free)
+        assert way.dtype == np.float64 and way @ slopes < 0
+        error = np.linalg.norm(way - expected) / np.linalg.norm(expected)
+        assert error < (1e-5 if dim == LONG else 1e-12)
+    # A checkpoint, which may be of the other precision, gives the same directions.
+    arrays, again = past.to_arrays(), Curvature(3, dim)
+    kept = ([arrays[f"{kind}_{k}"] for k in range(3)] for kind in ("move", "turn"))
+    again.restore(past.units, *kept)
+    assert np.array_equal(again.direction(slopes, free), way)
+    past.forget()
+    np.testing.assert_allclose(np.linalg.norm(past.direction(slopes, free)), 1, rtol=1e-6)
+
+
+def test_many_weights_reach_the_optimum_and_go_on_bit_for_bit(tmp_path):
+    rng = np.random.default_rng(8)
+    X = sp.random(200, LONG // 3, 3e-4, "csr", random_state=8)
+    y = rng.integers(0, 4, 200)
+    model = StructuredSVM("multiclass", surrogate="crf", solver=LBFGS(), alpha=1e-3, tol=1e-8)
+    whole = clone(model).fit(X, y)
+    assert whole.flat_weights().size > LONG and whole.stop_reason_ == "converged"
+    other = clone(model).set_params(solver="gbcfw", tol=1e-6, max_iter=3000).fit(X, y)
+    ends = [m.history_[-1] for m in (whole, other)]
+    assert ends[0]["primal"] == pytest.approx(ends[1]["primal"], rel=2e-6)
+    path = tmp_path / "run"
+    with pytest.warns(ConvergenceWarning):
+        clone(model).set_params(max_iter=5, checkpoint=path).fit(X, y)
+    resumed = clone(model).set_params(checkpoint=path).fit(X, y)
+    assert np.array_equal(whole.flat_weights(), resumed.flat_weights())
 
 
 def test_stronger_penalties_leave_fewer_weights():
