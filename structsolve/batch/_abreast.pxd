@@ -24,12 +24,12 @@ cdef extern from "structsolve/batch/abreast.h" nogil:
         uint32_t bad, forbidden
     ctypedef struct abreast_loops:
         Py_ssize_t lanes
-        void (*gather)(Block*) noexcept nogil
         void (*weigh)(Block*) noexcept nogil
         void (*forward)(Block*) noexcept nogil
         void (*backward)(Block*, int) noexcept nogil
         void (*outer)(Block*) noexcept nogil
         void (*mean_pairs)(const Block*, const float*, double*) noexcept nogil
+        void (*slope)(Block*, const float*, float*) noexcept nogil
         void (*scatter)(const Block*, const float*, Py_ssize_t, int, float* const*) noexcept nogil
 
 
@@ -73,6 +73,11 @@ cdef class Abreast:
     # b.scores, b.pairs -= those of another block, which keep() has copied from here.
     cdef void keep(self, Block* b) noexcept nogil
     cdef void subtract_kept(self, Block* b) noexcept nogil
+    # out <- expectations of rows of nodes and of the table of slope(); b.scores, b.pairs <-
+    # covariances with them.  The rows: those of spare(b), or the scores, if `own`, less spare(b),
+    # if `less`.
+    cdef void covariances(self, Block* b, bint own, bint less, const float* table,
+                          double* out) noexcept nogil
     # Numbers of the open block of chains: out[lane].  A log-probability of a label is -inf where
     # the label is forbidden.
     cdef double log_partition(self, const Block* b, Py_ssize_t lane) noexcept nogil

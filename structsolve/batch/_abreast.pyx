@@ -57,7 +57,6 @@ cdef class Abreast:
             b.end = self.scores + 3 * K * K + K
         b.scores = <float*>memory
         b.ahead, b.alpha, b.pairs = b.scores + size, b.scores + 2 * size, b.scores + 3 * size
-        self.loops.gather(b)
         self.loops.weigh(b)
         for k in range(n):
             if b.length[k] == 0:
@@ -85,6 +84,22 @@ cdef class Abreast:
             b.pairs[k] -= spare[k]
         for k in range(b.L * self.K * self.count):
             b.scores[k] -= spare[table + k]
+
+    cdef void covariances(self, Block* b, bint own, bint less, const float* table,
+                          double* out) noexcept nogil:
+        cdef float* d = self.spare(b)
+        cdef Py_ssize_t k
+        self.loops.forward(b)
+        for k in range(b.L * self.K * self.count):
+            if own:
+                d[k] = b.scores[k] - (d[k] if less else 0)
+            b.scores[k] = d[k]
+        self.loops.backward(b, True)
+        self.loops.outer(b)
+        self.loops.mean_pairs(b, table, out)
+        for k in range(b.n):
+            out[k] += b.mean[k]
+        self.loops.slope(b, table, d)
 
     cdef void write(self, const Block* b, const int64_t* chains, Sheet out) noexcept nogil:
         cdef float* rows[ABREAST_MOST]
@@ -220,8 +235,8 @@ cdef Abreast abreast_of(projection, Sheet sheet):
     own.even = layout.offsets[layout.n] == layout.n * layout.max_nodes
     own.transition, own.start, own.end = starts
     own.stride = stride
-    # Rows of scores, of two kinds of messages, and of spare(); two tables.
-    own.bytes = 4 * own.count * K * (4 * own.rows + 2 * K) + 64
+    # Rows of scores, of two kinds of messages, and two of spare(); a table.
+    own.bytes = 4 * own.count * K * (5 * own.rows + K) + 64
     pairs = sheet.shared + own.transition
     loops.range(K, pairs, stride, K, -INFINITY, &low, &own.top)
     if own.bytes > MOST_BYTES or not own.top - low <= ABREAST_SPAN:

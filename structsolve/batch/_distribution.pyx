@@ -152,6 +152,15 @@ cdef class Numbers(Pass):
         self.table = table - other if self.kind == DIVERGENCE else other
         return 0
 
+    cdef int open_slopes(self) except -1:
+        # Behind the table, what Abreast.covariances() needs.
+        cdef Py_ssize_t K = self.lanes.K
+        tables = np.asarray(self.lanes.tables)
+        table = tables[: K**2] if self.kind == ENTROPY else np.asarray(self.table)
+        along = table * tables[K**2 : 2 * K**2]
+        self.table = np.concatenate([table, along, along.reshape(K, K).T.ravel()])
+        return 0
+
     cdef int several(self, const int64_t* chains, Py_ssize_t n, double* out,
                      Room room) except -1 nogil:
         # Numbers of several chains side by side.
@@ -161,12 +170,7 @@ cdef class Numbers(Pass):
         cdef char* memory = align(&room.work[0] + self.bytes)
         second.bad = second.forbidden = 0
         if self.second is not None:
-            self.second.open(&second, chains, n, memory)
-            self.second.log_partitions(&second, logs)
-            # Its scores stay, behind the memory of the first.
-            memcpy(self.second.spare(&second), second.scores,
-                   second.L * second.K * self.lanes.count * sizeof(float))
-            second.scores = self.second.spare(&second)
+            self.copy_second(&second, chains, n, memory)
         self.lanes.open(&first, chains, n, memory)
         if self.kind == ENTROPY:
             self.lanes.entropies(&first, logs)
@@ -296,39 +300,48 @@ cdef class Numbers(Pass):
     cdef int run_several(self, const int64_t* chains, Py_ssize_t n, double** sums,
                          Room room) except -1 nogil:
         cdef Block first, second
-        cdef double scores[ABREAST_MOST]
+        cdef double values[ABREAST_MOST]
         cdef Py_ssize_t k, i
         cdef double weight, sign = -1 if self.kind == LOG_PROBA else 1
         cdef const float* pairs
         cdef double* shared
         cdef char* memory = align(&room.work[0] + self.bytes)
-        if self.second is not None:
-            self.second.open(&second, chains, n, memory)
-            self.second.sums(&second, True, True)
-            self.second.keep(&second)
-        self.lanes.open(&first, chains, n, memory)
-        for k in range(n if self.kind == LOG_PROBA else 0):
-            scores[k] = -INFINITY
-            if not self.outside[chains[k]]:
-                scores[k] = self.lanes.score(&first, k, self.label(chains[k]))
-        self.lanes.sums(&first, True, True)
-        if self.second is not None:
-            first.bad |= second.bad | first.forbidden
-            self.lanes.subtract_kept(&first)
+        second.bad = second.forbidden = 0
+        if self.kind >= ENTROPY and not self.by_other:
+            self.moves(&first, &second, chains, n, memory, values)
+            sign = 1 if self.kind == DIVERGENCE else -1
+        else:
+            if self.second is not None:
+                self.second.open(&second, chains, n, memory)
+                self.second.sums(&second, True, True)
+                self.second.keep(&second)
+            self.lanes.open(&first, chains, n, memory)
+            for k in range(n if self.kind == LOG_PROBA else 0):
+                values[k] = -INFINITY
+                if not self.outside[chains[k]]:
+                    values[k] = self.lanes.score(&first, k, self.label(chains[k]))
+            self.lanes.sums(&first, True, True)
+            if self.second is not None:
+                first.bad |= second.bad | first.forbidden
+                self.lanes.subtract_kept(&first)
+            for k in range(n):
+                if self.kind == LOG_PROBA:
+                    values[k] -= first.logs[k]
+                else:
+                    values[k] = self.lanes.log_partition(&first, k)
         self.lanes.write(&first, chains, self.out)
         pairs = self.lanes.pairs(&first, chains, self.out)
         for k in range(n):
             i = chains[k]
             # No gradient of forbidden labels; gradients near 0 need doubles.
-            if first.bad >> k & 1 or self.kind == LOG_PROBA and not (
-                    -INFINITY < scores[k] <= first.logs[k] - 1):
+            if first.bad >> k & 1 or self.kind != LOG_PARTITION and not self.by_other and not (
+                    1 <= fabs(values[k]) < INFINITY):
                 self.run(i, i + 1, sums[k], room)
                 self.lanes.to_each(i, self.out)
                 self.slowly(i, room)
                 continue
             if self.values != NULL:
-                self.values[i] = (scores[k] - first.logs[k] if self.kind == LOG_PROBA else
-                                  self.lanes.log_partition(&first, k))
+                self.values[i] = values[k]
                 if not fabs(self.values[i]) >= 1:
                     self.slowly(i, room)
             weight = 1 if self.weights == NULL else self.weights[i]
@@ -339,6 +352,34 @@ cdef class Numbers(Pass):
             if self.kind == LOG_PROBA:
                 self.lanes.add_label(&first, k, i, self.label(i), weight, self.out, shared)
         return 0
+
+    cdef void moves(self, Block* first, Block* second, const int64_t* chains, Py_ssize_t n,
+                    char* memory, double* values) noexcept nogil:
+        # Covariances with what a number is the expectation of, and numbers.
+        cdef Py_ssize_t k
+        if self.second is not None:
+            self.copy_second(second, chains, n, memory)
+        self.lanes.open(first, chains, n, memory)
+        self.lanes.covariances(first, self.kind != CROSS_ENTROPY, self.kind == DIVERGENCE,
+                               &self.table[0], values)
+        for k in range(n):
+            if self.kind == ENTROPY:
+                values[k] = first.logs[k] - values[k]
+            elif self.kind == CROSS_ENTROPY:
+                values[k] = second.logs[k] - values[k]
+            else:
+                values[k] = second.logs[k] + (values[k] - first.logs[k])
+        first.bad |= second.bad | second.forbidden
+
+    cdef void copy_second(self, Block* second, const int64_t* chains, Py_ssize_t n,
+                          char* memory) noexcept nogil:
+        # Its log-partitions; its scores stay, behind the memory of the first.
+        cdef double ignored[ABREAST_MOST]
+        self.second.open(second, chains, n, memory)
+        self.second.log_partitions(second, ignored)
+        memcpy(self.second.spare(second), second.scores,
+               second.L * second.K * self.lanes.count * sizeof(float))
+        second.scores = self.second.spare(second)
 
     cdef const int* label(self, Py_ssize_t i) noexcept nogil:
         return &self.labels[self.parts.layout.label_offsets[i]]
@@ -458,7 +499,7 @@ def gradients_of(Numbers numbers not None, Sheet out not None, *, const double[:
     bounds, n_jobs, rooms
         See :func:`over_ranges`.
     """
-    if values is not None and (numbers.lanes is None or numbers.kind >= ENTROPY):
+    if values is not None and numbers.lanes is None:
         numbers_of(numbers, values, n_jobs, rooms)
     elif values is not None:
         if values.shape[0] != numbers.scores.layout.n:
@@ -466,8 +507,9 @@ def gradients_of(Numbers numbers not None, Sheet out not None, *, const double[:
         numbers.values = &values[0]     # of the same passes
     work = numbers.projection.work_bytes
     if numbers.kind >= ENTROPY and not numbers.by_other:
-        numbers.lanes = None
-        work = max(work, numbers.projection.derivative_bytes())
+        work = max(2 * work + 64, numbers.projection.derivative_bytes())
+        if numbers.lanes is not None:
+            numbers.open_slopes()
     if numbers.lanes is not None:
         out.open_each(numbers.lanes.transition)
     numbers.out, numbers.weights = out, NULL if weights is None else &weights[0]

@@ -94,15 +94,16 @@ cdef class Pass:
                          double[:, ::1] sums, Room room) except -1:
         # The ranges first .. last - 1.
         cdef const int64_t[::1] order = self.lanes.order(bounds[first], bounds[last])
-        cdef const int64_t[::1] owner = np.repeat(np.arange(first, last),
-                                                  np.diff(bounds[first : last + 1]))
         cdef double* own[ABREAST_MOST]
-        cdef Py_ssize_t i = 0, k, n, many = order.shape[0]
+        cdef Py_ssize_t i = 0, k, n, owner, many = order.shape[0]
         with nogil:
             while i < many:
                 n = min(self.lanes.count, many - i)
                 for k in range(n):
-                    own[k] = &sums[owner[order[i + k] - bounds[first]], 0]
+                    owner = first
+                    while bounds[owner + 1] <= order[i + k]:
+                        owner += 1
+                    own[k] = &sums[owner, 0]
                 self.run_several(&order[i], n, own, room)
                 i += n
         return 0

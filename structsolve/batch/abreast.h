@@ -32,10 +32,8 @@ typedef struct {
 
 typedef struct {
   ptrdiff_t lanes;
-  /* scores <- what the rows hold, and of the first and last state; tops, of rows of those */
-  void (*gather)(abreast *b);
-  /* ahead <- exponentials of scores less the largest of each node, which tops gain.  Scores become these
-   * differences, 0 where forbidden. */
+  /* ahead <- exponentials of what the rows hold, and of the first and last state, less the largest
+   * of each node, which tops gain; scores <- these differences, 0 where forbidden */
   void (*weigh)(abreast *b);
   /* alpha <- forward messages; logs */
   void (*forward)(abreast *b);
@@ -47,6 +45,10 @@ typedef struct {
   void (*outer)(abreast *b);
   /* sums[lane] <- the expectation of a table of pairs, after outer() */
   void (*mean_pairs)(const abreast *b, const float *table, double *sums);
+  /* scores, pairs <- covariances of parts, whose marginals they held after outer(), with the sum of
+   * rows d of nodes, which it overwrites, as 2 L + 1 rows, and of a table of pairs.  Behind the
+   * table: times factors, and its transpose. */
+  void (*slope)(abreast *b, const float *table, float *d);
   /* out[lane] <- the numbers of each lane: `width` for each of its nodes, of one node if `once` */
   void (*scatter)(const abreast *b, const float *lanes, ptrdiff_t width, int once,
                   float *const *out);

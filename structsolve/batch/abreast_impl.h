@@ -1,7 +1,9 @@
-/* The loops of abreast.h.  abreast_loops.h defines NAME(f), LANES, MAXV, MINV, and the sizes of
- * tiles, ROWS and COLUMNS, before each inclusion. */
+/* The loops of abreast.h.  abreast_loops.h defines NAME(f), LANES, MULADD, MAXV, MINV, and the
+ * sizes of tiles, ROWS and COLUMNS, before each inclusion. */
 
 typedef float NAME(floats) __attribute__((vector_size(4 * LANES)));
+/* The same in arrays of callers. */
+typedef float NAME(loose) __attribute__((vector_size(4 * LANES), aligned(4)));
 typedef int32_t NAME(ints) __attribute__((vector_size(4 * LANES)));
 typedef double NAME(doubles) __attribute__((vector_size(8 * LANES)));
 #define VEC NAME(floats)
@@ -10,7 +12,7 @@ typedef double NAME(doubles) __attribute__((vector_size(8 * LANES)));
 #define INLINE static inline __attribute__((always_inline))
 #define LOAD(p) (*(const VEC *)(p))
 #define STORE(p, x) (*(VEC *)(p) = (x))
-#define SET1(x) ((VEC){0} + (x))
+#define SET1(x) ((x) - (VEC){0}) /* not (VEC){0} + x, which adds: -0 + 0 is 0 */
 /* a where the mask is set, else b */
 #define CHOOSE(mask, a, b) ((VEC)(((mask) & (INT)(a)) | (~(mask) & (INT)(b))))
 #define TO_WIDE(x) __builtin_convertvector(x, WIDE)
@@ -33,38 +35,59 @@ INLINE INT NAME(lengths)(const abreast *b) {
   return length;
 }
 
-/* exp(x) for -87 <= x <= 0: 2^k times a polynomial (Cephes' expf), k by adding 1.5 2^23. */
+/* exp(x) for -87 <= x <= 0: 2^k times a polynomial (Cephes' expf), k by adding 1.5 2^23.  Terms in
+ * pairs, since the time is that of the longest row of dependent instructions. */
 INLINE VEC NAME(exp)(VEC x) {
-  const VEC whole = x * 1.44269504088896341f + 12582912.0f, k = whole - 12582912.0f;
-  const VEC r = (x - k * 0.693359375f) + k * 2.12194440e-4f;
-  VEC p = r * 1.9875691500e-4f + 1.3981999507e-3f;
-  p = p * r + 8.3334519073e-3f;
-  p = p * r + 4.1665795894e-2f;
-  p = p * r + 1.6666665459e-1f;
-  p = p * r + 5.0000001201e-1f;
-  p = p * (r * r) + r + 1.0f;
+  const VEC whole = MULADD(x, SET1(1.44269504088896341f), SET1(12582912.0f));
+  const VEC k = whole - 12582912.0f;
+  const VEC r = MULADD(k, SET1(2.12194440e-4f), MULADD(k, SET1(-0.693359375f), x)), r2 = r * r;
+  const VEC low = MULADD(r, SET1(1.6666665459e-1f), SET1(5.0000001201e-1f));
+  const VEC middle = MULADD(r, SET1(8.3334519073e-3f), SET1(4.1665795894e-2f));
+  const VEC high = MULADD(r, SET1(1.9875691500e-4f), SET1(1.3981999507e-3f));
+  const VEC p = MULADD(MULADD(MULADD(high, r2, middle), r2, low), r2, r + 1.0f);
   return (VEC)((INT)p + ((INT)whole << 23));
 }
 
-/* Transposes a square: after the step for h, blocks of h rows and columns are in place. */
+#if defined(__GNUC__) && !defined(__clang__)
+/* Swaps blocks of h rows and columns, the later columns of a row with the earlier ones of row h. */
+INLINE void NAME(swap)(VEC *x, const int h) {
+  INT low, high;
+#pragma GCC unroll 16
+  for (int l = 0; l < LANES; l++) {
+    low[l] = l & h ? LANES + l - h : l;
+    high[l] = l & h ? LANES + l : l + h;
+  }
+#pragma GCC unroll 16
+  for (int i = 0; i < LANES; i++)
+    if (!(i & h)) {
+      const VEC a = x[i], b = x[i + h];
+      x[i] = __builtin_shuffle(a, b, low);
+      x[i + h] = __builtin_shuffle(a, b, high);
+    }
+}
+#endif
+
+/* Transposes a square: squares of 4 by two rounds of interleaving, whose shuffles stay within four
+ * lanes and so take one instruction each; then these squares, as blocks. */
 INLINE void NAME(transpose)(VEC *x) {
 #if defined(__GNUC__) && !defined(__clang__)
-#pragma GCC unroll 4
-  for (int h = LANES / 2; h; h /= 2) {
-    INT low, high;
+  INT low, high;
 #pragma GCC unroll 16
-    for (int l = 0; l < LANES; l++) {
-      low[l] = l & h ? LANES + l - h : l;
-      high[l] = l & h ? LANES + l : l + h;
-    }
-#pragma GCC unroll 16
-    for (int i = 0; i < LANES; i++)
-      if (!(i & h)) {
-        const VEC a = x[i], b = x[i + h];
-        x[i] = __builtin_shuffle(a, b, low);
-        x[i + h] = __builtin_shuffle(a, b, high);
-      }
+  for (int l = 0; l < LANES; l++) {
+    low[l] = (l & ~3) + (l & 3) / 2 + (l & 1) * LANES;
+    high[l] = low[l] + 2;
   }
+#pragma GCC unroll 8
+  for (int i = 0; i < 2 * LANES; i += 4) {
+    VEC *y = x + i % LANES;
+    const VEC a = y[0], b = y[1], c = y[2], d = y[3];
+    y[0] = __builtin_shuffle(a, c, low);
+    y[1] = __builtin_shuffle(a, c, high);
+    y[2] = __builtin_shuffle(b, d, low);
+    y[3] = __builtin_shuffle(b, d, high);
+  }
+  NAME(swap)(x, 4);
+  if (LANES > 8) NAME(swap)(x, 8 % LANES);
 #else
   for (int i = 0; i < LANES; i++)
     for (int l = 0; l < i; l++) {
@@ -95,23 +118,25 @@ INLINE void NAME(add)(abreast *b, int lane, const float *more, float *x) {
   }
 }
 
-static void NAME(gather)(abreast *b) {
-  const ptrdiff_t K = b->K, size = K * LANES, n = NAME(squares)(b);
-  for (ptrdiff_t j = 0; j < n; j++) {
+/* scores <- the first numbers of all chains, up to the count of squares. */
+INLINE ptrdiff_t NAME(gather)(abreast *b, ptrdiff_t j, ptrdiff_t count) {
+  for (; j < count; j++) {
     VEC x[LANES];
-    for (int l = 0; l < LANES; l++) memcpy(&x[l], b->rows[l] + j * LANES, sizeof(VEC));
+#pragma GCC unroll 16
+    for (int l = 0; l < LANES; l++) x[l] = *(const NAME(loose) *)(b->rows[l] + j * LANES);
     NAME(transpose)(x);
     for (int l = 0; l < LANES; l++) STORE(b->scores + (j * LANES + l) * LANES, x[l]);
   }
+  return j;
+}
+
+/* What is not in squares, 0 behind the end of a chain. */
+INLINE void NAME(gather_rest)(abreast *b, ptrdiff_t n) {
   for (int l = 0; l < LANES; l++) {
-    const ptrdiff_t rest = b->length[l];
-    const float *row = b->rows[l];
+    const ptrdiff_t end = b->length[l] * b->K;
     float *x = b->scores + l;
-    for (ptrdiff_t j = n * LANES; j < rest * K; j++) x[j * LANES] = row[j];
-    for (ptrdiff_t j = rest * K; j < b->L * K; j++) x[j * LANES] = 0;
-    if (rest == 0) continue;
-    if (b->start) NAME(add)(b, l, b->start, x);
-    if (b->end) NAME(add)(b, l, b->end, x + (rest - 1) * size);
+    for (ptrdiff_t j = n * LANES; j < end; j++) x[j * LANES] = b->rows[l][j];
+    for (ptrdiff_t j = end; j < b->L * b->K; j++) x[j * LANES] = 0;
   }
 }
 
@@ -131,25 +156,27 @@ static void NAME(scatter)(const abreast *b, const float *lanes, ptrdiff_t width,
 }
 
 static void NAME(weigh)(abreast *b) {
-  const ptrdiff_t K = b->K;
+  const ptrdiff_t K = b->K, squares = NAME(squares)(b);
   const INT length = NAME(lengths)(b);
+  ptrdiff_t ready = 0;
   WIDE tops = {0};
   INT bad = {0}, forbidden = {0};
   float *x = b->scores, *out = b->ahead;
+  NAME(gather_rest)(b, squares);
   for (ptrdiff_t v = 0; v < b->L; v++) {
-    VEC top = SET1(-INFINITY), low = SET1(INFINITY);
-    for (ptrdiff_t s = 0; s < K; s++) {
-      const VEC y = LOAD(x + s * LANES);
-      const INT none = y == SET1(-INFINITY);
-      top = MAXV(y, top);
-      low = CHOOSE(none, low, MINV(y, low));
-      forbidden |= none;
-      bad |= ~(y < SET1(INFINITY)); /* NaN, too */
+    const ptrdiff_t more = ((v + 1) * K + LANES - 1) / LANES;
+    VEC top = SET1(-INFINITY);
+    ready = NAME(gather)(b, ready, more < squares ? more : squares);
+    for (int l = 0; l < LANES; l++) {
+      if (v == 0 && b->start && b->length[l]) NAME(add)(b, l, b->start, x + l);
+      if (b->end && b->length[l] == v + 1) NAME(add)(b, l, b->end, x + l);
     }
-    bad |= ~(top - low <= SET1(ABREAST_SPAN));
+    for (ptrdiff_t s = 0; s < K; s++) top = MAXV(LOAD(x + s * LANES), top);
     for (ptrdiff_t s = 0; s < K; s++) {
       const VEC y = LOAD(x + s * LANES), less = y - top;
       const INT none = y == SET1(-INFINITY);
+      forbidden |= none;
+      bad |= ~(none | (less >= SET1(-ABREAST_SPAN))); /* NaN and +inf, too */
       STORE(out + s * LANES, CHOOSE(none, SET1(0), NAME(exp)(less)));
       STORE(x + s * LANES, CHOOSE(none, SET1(0), less));
     }
@@ -166,7 +193,7 @@ INLINE void NAME(columns)(const int N, ptrdiff_t K, const float *previous, const
   for (int k = 0; k < N; k++) out[k] = SET1(0);
   for (ptrdiff_t s = 0; s < K; s++) {
     const VEC x = LOAD(previous + s * LANES);
-    for (int k = 0; k < N; k++) out[k] += x * table[s * K + k];
+    for (int k = 0; k < N; k++) out[k] = MULADD(x, SET1(table[s * K + k]), out[k]);
   }
 }
 
@@ -240,7 +267,7 @@ INLINE void NAME(backward_tile)(const int N, ptrdiff_t c, ptrdiff_t K, const flo
     const VEC beta = CHOOSE(on, x[k], SET1(1)); /* the last node has no successor */
     const VEC p = beta * LOAD(alpha + j), y = beta * LOAD(ahead + j);
     *mass += p;
-    *mean += p * LOAD(scores + j);
+    *mean = MULADD(p, LOAD(scores + j), *mean);
     *most = MAXV(y, *most);
     *least = CHOOSE(y == SET1(0), *least, MINV(y, *least));
     STORE(scores + j, p);
@@ -286,7 +313,7 @@ INLINE void NAME(outer_tile)(const int R, const int C, ptrdiff_t K, ptrdiff_t n,
   for (ptrdiff_t v = 0; v < n; v++, alpha += size, ahead += size)
     for (int r = 0; r < R; r++) {
       const VEC a = LOAD(alpha + r * LANES);
-      for (int c = 0; c < C; c++) sums[r][c] += a * LOAD(ahead + c * LANES);
+      for (int c = 0; c < C; c++) sums[r][c] = MULADD(a, LOAD(ahead + c * LANES), sums[r][c]);
     }
   for (int r = 0; r < R; r++)
     for (int c = 0; c < C; c++)
@@ -307,9 +334,123 @@ static void NAME(outer)(abreast *b) {
   for (; s + ROWS <= K; s += ROWS) {
     ABREAST_OUTER_ROWS(ROWS)
   }
-  for (; s < K; s++) {
+  for (; s + 2 <= K; s += 2) {
+    ABREAST_OUTER_ROWS(2)
+  }
+  if (s < K) {
     ABREAST_OUTER_ROWS(1)
   }
+}
+
+/* out[t] = sum_s previous[s] (mean[s] table[s, t] + along[s, t]) for N columns. */
+INLINE void NAME(mean_columns)(const int N, ptrdiff_t K, const float *previous, const float *mean,
+                               const float *table, const float *along, VEC *out) {
+  for (int k = 0; k < N; k++) out[k] = SET1(0);
+  for (ptrdiff_t s = 0; s < K; s++) {
+    const VEC x = LOAD(previous + s * LANES), y = x * LOAD(mean + s * LANES);
+    for (int k = 0; k < N; k++) {
+      out[k] = MULADD(y, SET1(table[s * K + k]), out[k]);
+      out[k] = MULADD(x, SET1(along[s * K + k]), out[k]);
+    }
+  }
+}
+
+/* out <- means given each state of a node, of what is on one side of it: sums over that side times
+ * the message of the other side, over the marginal.  Returns the mean of all. */
+INLINE void NAME(mean_tile)(const int N, ptrdiff_t c, ptrdiff_t K, const float *previous,
+                            const float *before, const float *table, const float *along,
+                            const float *other, const float *p, float *out, VEC *mean) {
+  VEC x[9];
+  NAME(mean_columns)(N, K, previous, before, table + c, along + c, x);
+  for (int k = 0; k < N; k++) {
+    const ptrdiff_t j = (c + k) * LANES;
+    const VEC mass = LOAD(p + j), y = x[k] * LOAD(other + j) / (mass + SET1(1e-37f));
+    *mean = MULADD(mass, y, *mean);
+    STORE(out + j, y);
+  }
+}
+
+INLINE VEC NAME(expected)(ptrdiff_t K, const float *p, const float *x) {
+  VEC mean = SET1(0);
+  for (ptrdiff_t s = 0; s < K * LANES; s += LANES) mean = MULADD(LOAD(p + s), LOAD(x + s), mean);
+  return mean;
+}
+
+INLINE void NAME(slope_tile)(const int R, const int C, ptrdiff_t K, ptrdiff_t n, const float *alpha,
+                             const float *left, const float *ahead, const float *right,
+                             const float *table, const float *factors, float *out) {
+  const ptrdiff_t size = K * LANES;
+  VEC sums[2][COLUMNS];
+  for (int r = 0; r < R; r++)
+    for (int c = 0; c < C; c++) sums[r][c] = SET1(0);
+  for (ptrdiff_t v = 0; v < n; v++, alpha += size, left += size, ahead += size, right += size)
+    for (int r = 0; r < R; r++) {
+      const VEC a = LOAD(alpha + r * LANES), b = LOAD(left + r * LANES);
+      for (int c = 0; c < C; c++) {
+        sums[r][c] = MULADD(a, LOAD(right + c * LANES), sums[r][c]);
+        sums[r][c] = MULADD(b, LOAD(ahead + c * LANES), sums[r][c]);
+      }
+    }
+  for (int r = 0; r < R; r++)
+    for (int c = 0; c < C; c++) {
+      const ptrdiff_t k = r * K + c;
+      const VEC moved = LOAD(out + k * LANES) * table[k];
+      STORE(out + k * LANES, MULADD(sums[r][c], SET1(factors[k]), moved));
+    }
+}
+
+/* Covariances with f = <d, parts>: a part of marginal p has p (E[f | part] - E f).  Means are kept
+ * less their own means, so that the differences lose no digits. */
+static void NAME(slope)(abreast *b, const float *table, float *d) {
+  const ptrdiff_t K = b->K, size = K * LANES, L = b->L, all = K * K;
+  const float *alpha = b->alpha, *ahead = b->ahead;
+  float *p = b->scores, *before = d + (L + 1) * size, *after = d + L * size;
+  for (ptrdiff_t v = 0; v < L; v++, before += size) {
+    float *x = d + v * size;
+    VEC mean = SET1(0);
+    if (v)
+      ABREAST_TILES(NAME(mean_tile), K, alpha + (v - 1) * size, before - size, b->factors,
+                    table + all, ahead + v * size, p + v * size, before, &mean)
+    else
+      memset(before, 0, size * sizeof(float));
+    mean += NAME(expected)(K, p + v * size, x);
+    for (ptrdiff_t s = 0; s < size; s += LANES)
+      STORE(before + s, LOAD(before + s) + LOAD(x + s) - mean);
+  }
+  memset(after, 0, size * sizeof(float));
+  for (ptrdiff_t v = L - 1; v >= 0; v--) {
+    float *x = d + v * size, *q = p + v * size;
+    const float *a = alpha + v * size, *next = ahead + (v + 1) * size;
+    VEC mean = SET1(0), own;
+    before -= size;
+    if (v < L - 1) {
+      ABREAST_TILES(NAME(mean_tile), K, next, x + size, b->turned, table + 2 * all, a, q, after,
+                    &mean)
+      for (ptrdiff_t s = size; s < 2 * size; s += LANES)
+        STORE(x + s, LOAD(x + s) * LOAD(next + s - size));
+    }
+    own = NAME(expected)(K, q, x);
+    for (ptrdiff_t s = 0; s < size; s += LANES) {
+      const VEC ahead_of = LOAD(after + s) - mean, behind = LOAD(before + s);
+      STORE(x + s, LOAD(x + s) - own + ahead_of);
+      STORE(q + s, LOAD(q + s) * (behind + ahead_of));
+      STORE(before + s, LOAD(a + s) * (behind - mean)); /* edges have this mean */
+    }
+  }
+#define ABREAST_SLOPE(R, C)                                                                        \
+  NAME(slope_tile)(R, C, K, L - 1, alpha + s * LANES, before + s * LANES, ahead + (K + t) * LANES, \
+                   d + (K + t) * LANES, table + s * K + t, b->factors + s * K + t,                 \
+                   b->pairs + (s * K + t) * LANES)
+  for (ptrdiff_t s = 0, t; s < K; s += 2) {
+    const int one = s + 1 == K;
+    for (t = 0; t + COLUMNS <= K; t += COLUMNS)
+      if (one) ABREAST_SLOPE(1, COLUMNS);
+      else ABREAST_SLOPE(2, COLUMNS);
+    for (; t < K; t++)
+      if (one) ABREAST_SLOPE(1, 1);
+      else ABREAST_SLOPE(2, 1);
+  }
+#undef ABREAST_SLOPE
 }
 
 static void NAME(mean_pairs)(const abreast *b, const float *table, double *sums) {
@@ -324,7 +465,7 @@ static void NAME(mean_pairs)(const abreast *b, const float *table, double *sums)
 }
 
 static const abreast_loops NAME(table) = {
-    LANES, NAME(gather), NAME(weigh), NAME(forward), NAME(backward), NAME(outer), NAME(mean_pairs),
+    LANES, NAME(weigh), NAME(forward), NAME(backward), NAME(outer), NAME(mean_pairs), NAME(slope),
     NAME(scatter),
 };
 
@@ -340,6 +481,7 @@ static const abreast_loops NAME(table) = {
 #undef STORE
 #undef SET1
 #undef CHOOSE
+#undef MULADD
 #undef MAXV
 #undef MINV
 #undef TO_WIDE

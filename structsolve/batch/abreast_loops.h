@@ -12,8 +12,9 @@
 SS_TARGET("avx2,fma")
 #define NAME(f) abreast_##f##_8
 #define LANES 8
-#define ROWS 2
+#define ROWS 3
 #define COLUMNS 4
+#define MULADD(a, b, c) ((VEC)_mm256_fmadd_ps((__m256)(a), (__m256)(b), (__m256)(c)))
 #define MAXV(a, b) ((VEC)_mm256_max_ps((__m256)(a), (__m256)(b)))
 #define MINV(a, b) ((VEC)_mm256_min_ps((__m256)(a), (__m256)(b)))
 #include "abreast_impl.h"
@@ -23,6 +24,7 @@ SS_TARGET("avx512f,avx512dq")
 #define LANES 16
 #define ROWS 4
 #define COLUMNS 6
+#define MULADD(a, b, c) ((VEC)_mm512_fmadd_ps((__m512)(a), (__m512)(b), (__m512)(c)))
 #define MAXV(a, b) ((VEC)_mm512_max_ps((__m512)(a), (__m512)(b)))
 #define MINV(a, b) ((VEC)_mm512_min_ps((__m512)(a), (__m512)(b)))
 #include "abreast_impl.h"

@@ -48,6 +48,8 @@ class Mapped:
         -------
         ndarray
         """
+        if not self.lead:
+            return np.asarray(array)
         own = array.shape[len(self.lead) :]
         wide = np.broadcast_to(array, (*self.lead, *own))
         return wide.reshape(prod(self.lead) * own[0], *own[1:])
@@ -120,14 +122,15 @@ class Mapped:
         -------
         tuple of ndarray
         """
-        arrays = []
-        for block, array, shape in zip(self.blocks, self.parts(answer), self.shapes):
+        arrays: list[Any] = self.parts(answer)
+        if not self.lead:
+            return tuple(arrays)
+        for k, (block, array, shape) in enumerate(zip(self.blocks, arrays, self.shapes)):
             if block.kind != "shared" or len(shape) > len(block.shape):
-                array = array.reshape(*self.lead, *shape)
-            elif self.lead:
+                arrays[k] = array.reshape(*self.lead, *shape)
+            else:
                 array = array.reshape(*self.lead, self.n, *shape)
-                array = array if each else array.sum(len(self.lead))
-            arrays.append(array)
+                arrays[k] = array if each else array.sum(len(self.lead))
         return tuple(arrays)
 
     def parts(self, answer: Any) -> list[np.ndarray]:
@@ -141,6 +144,8 @@ class Mapped:
         -------
         list of ndarray
         """
+        if not self.lead:
+            return self.batch.arrays(answer, self.shapes)
         shapes = [(prod(self.lead) * shape[0], *shape[1:]) for shape in self.shapes]
         return self.batch.arrays(answer, shapes)
 

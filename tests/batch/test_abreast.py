@@ -75,13 +75,13 @@ def test_marginals_in_float32_are_those_in_float64(case):
 
 @pytest.mark.parametrize("each", [False, True])
 @pytest.mark.parametrize("case", cases())
-@pytest.mark.parametrize("kind", ["log_partition", "log_proba", "kl_divergence"])
+@pytest.mark.parametrize("kind", [*KINDS, "cross_entropy by other", "kl_divergence by other"])
 def test_gradients_in_float32_are_those_in_float64(case, kind, each):
-    two = kind == "kl_divergence"
-    if two and np.isneginf(case.doubles[1].node).any():
+    kind, _, by_other = kind.partition(" by ")
+    if kind in KINDS[3:] and np.isneginf(case.doubles[1].node).any():
         pytest.skip("the divergence is infinite")
     weights = np.random.default_rng(0).normal(size=case.doubles[0].examples.n)
-    run = {"weights": weights, "each": each, "by_other": two}
+    run = {"weights": weights, "each": each, "by_other": bool(by_other)}
     own, wide = (number_gradient(kind, case.space, s[0], **run, **case.given(kind, s))
                  for s in (case.singles, case.doubles))  # fmt: skip
     np.testing.assert_allclose(own.node, wide.node, 1e-5, 1e-5)
@@ -89,7 +89,7 @@ def test_gradients_in_float32_are_those_in_float64(case, kind, each):
         np.testing.assert_allclose(own.shared[name], wide.shared[name], 1e-5, 1e-4)
 
 
-@pytest.mark.parametrize("kind", ["log_partition", "log_proba", "entropy"])
+@pytest.mark.parametrize("kind", KINDS)
 def test_numbers_beside_gradients_are_the_numbers(kind):
     case = Case([3, 20] * 9, 6, ends=True)
     given, values = case.given(kind, case.singles), np.empty(18)
