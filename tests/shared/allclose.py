@@ -4,7 +4,8 @@ import functools
 
 import numpy as np
 
-PLAIN = np.ndarray, float, np.float64, list, tuple
+PLAIN = np.ndarray, float, int, np.float64, np.int64, list, tuple
+DTYPES = np.dtype(np.float64), np.dtype(np.int64), np.dtype(np.int32)
 slow = np.testing.assert_allclose
 
 
@@ -13,12 +14,13 @@ def near(actual, desired, rtol, atol):
     if type(actual) not in PLAIN or type(desired) not in PLAIN:
         return False
     actual, desired = np.asarray(actual), np.asarray(desired)
-    if actual.dtype != np.float64 or desired.dtype != np.float64:
+    if actual.dtype not in DTYPES or desired.dtype not in DTYPES:
         return False
     if actual.shape != desired.shape and actual.shape and desired.shape:
         return False
     if not (np.isfinite(actual).all() and np.isfinite(desired).all()):
         return False
+    desired = desired.astype(np.float64, copy=False)
     return bool((np.abs(actual - desired) <= atol + rtol * np.abs(desired)).all())
 
 

@@ -8,7 +8,16 @@ import pytest
 
 NUMBERS = [0.0, 1.0, 1.0 + 1e-8, 1.0 + 2e-7, -1.0, 1e-300, 1e300, np.inf, -np.inf, np.nan]
 SHAPED = [1.0, np.ones(0), np.ones(1), np.ones(2), np.ones((2, 1)), [1.0, 1.0], [[1.0, 1.0]]]
-OTHERS = [1, np.ones(2, int), np.ones(2, np.float32), np.ma.masked_array([1.0, 2.0], [0, 1])]
+OTHERS = [
+    1,
+    2**62 + 1,
+    -(2**62),
+    np.ones(2, int),
+    np.array([1, 2**62]),
+    [1, 1],
+    np.ones(2, np.float32),
+    np.ma.masked_array([1.0, 2.0], [0, 1]),
+]
 
 
 def passes(check, *given, **named):
