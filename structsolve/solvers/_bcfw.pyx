@@ -4,11 +4,11 @@ import numpy as np
 
 from libc.stdint cimport int64_t
 from ._cuts cimport CutHead, CutStore, cut_index
+from ._loop cimport check_order
 from ._polyhedron cimport Polyhedron
 from ._team cimport Team
 from ._visits cimport Visit, VisitLoop
 
-from ..utils.arrays import check_numbers
 
 
 cdef class BlockLoop(VisitLoop):
@@ -69,7 +69,7 @@ cdef class BlockLoop(VisitLoop):
         team : Team, optional
             Threads that share the visits of a batch, made for this loop.
         """
-        check_numbers(order, self.potentials.n, "order")
+        check_order(order, self.potentials.n)
         self.reserve(self.potentials.n, 1 if team is None else team.size, batch)
         self.settings.max_calls, self.settings.max_steps = max_calls, max_steps
         self.settings.pairwise, self.settings.max_age = pairwise, max_age

@@ -13,9 +13,9 @@ from libc.string cimport memset
 from ..operators cimport Loss, Parts
 from ..potentials.linear cimport LinearPotentials
 from ..surrogates.base cimport Surrogate
-from ._loop cimport DualLoop
+from ._loop cimport DualLoop, check_order
 
-from ..utils.arrays import aligned_zeros, check_finite, check_numbers
+from ..utils.arrays import aligned_zeros, check_finite
 
 
 # Steps of full and of cheap visits, in units of the exact one: between 0 and 2 the dual never
@@ -117,7 +117,7 @@ cdef class BoxLoop(DualLoop):
         """
         cdef Py_ssize_t k
         cdef double total = 0
-        check_numbers(order, self.n, "order")
+        check_order(order, self.n)
         with nogil:
             for k in range(order.shape[0]):
                 self.visit(order[k], full, min_gain)

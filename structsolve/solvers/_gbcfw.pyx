@@ -11,10 +11,10 @@ from ..potentials.linear cimport LinearPotentials
 from ..projections.game cimport MaxMinGame
 from ..surrogates._fenchel_young cimport FenchelYoung
 from ._batches cimport BatchLoop, doubles, integers
-from ._loop cimport DualLoop
+from ._loop cimport DualLoop, check_order
 from ._team cimport Team
 
-from ..utils.arrays import aligned_zeros, check_finite, check_numbers
+from ..utils.arrays import aligned_zeros, check_finite
 
 # Rule for the step along a segment.
 cdef enum:
@@ -183,7 +183,7 @@ cdef class SegmentLoop(DualLoop):
         team : Team, optional
             Threads for the visits of a batch, made for this loop.
         """
-        check_numbers(order, self.potentials.n, "order")
+        check_order(order, self.potentials.n)
         self.reserve(self.potentials.n, 1 if team is None else team.size, batch)
         self.rule, self.averaging, self.visits_before = STEPS[step], averaging, visits
         self.gap_total = 0

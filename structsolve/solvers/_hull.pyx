@@ -15,9 +15,9 @@ from libc.string cimport memcpy, memset
 from ..operators cimport Loss, Parts, Projection
 from ..potentials.linear cimport LinearPotentials
 from ..surrogates.base cimport Cut, Surrogate
-from ._loop cimport DualLoop
+from ._loop cimport DualLoop, check_order
 
-from ..utils.arrays import aligned_zeros, check_numbers
+from ..utils.arrays import aligned_zeros
 
 
 cdef struct Change:
@@ -134,7 +134,7 @@ cdef class HullLoop(DualLoop):
         cdef Py_ssize_t k, size = order.shape[0]
         cdef long calls = 0
         cdef double total = 0
-        check_numbers(order, self.potentials.n, "order")
+        check_order(order, self.potentials.n)
         with nogil:
             for k in range(size):
                 calls += self.visit(order[k], full, min_gain)

@@ -1,4 +1,6 @@
 # The base of the dual solvers' inner loops: the iterate, its average, the scalars of the state.
+from libc.stdint cimport int64_t
+
 from ..part_layout cimport PartLayout
 from ..potentials.linear cimport LinearPotentials
 from ..surrogates.base cimport Surrogate
@@ -9,6 +11,9 @@ from ._batches cimport BatchLoop
 # ValueError for labels, weights of examples or weights w that do not fit.
 cdef const int* first_label(LinearPotentials potentials, Surrogate surrogate, labels,
                             weights=*, w=*) except? NULL
+
+# Raises ValueError unless the examples to visit are from 0 to n - 1.
+cdef int check_order(const int64_t[::1] order, Py_ssize_t n) except -1
 
 
 cdef class DualLoop(BatchLoop):

@@ -33,6 +33,14 @@ cdef const int* first_label(LinearPotentials potentials, Surrogate surrogate, la
     return &view[0]
 
 
+cdef int check_order(const int64_t[::1] order, Py_ssize_t n) except -1:
+    cdef Py_ssize_t k
+    for k in range(order.shape[0]):
+        if not 0 <= order[k] < n:
+            check_numbers(order, n, "order")
+    return 0
+
+
 cdef class DualLoop:
     """Base of ``BlockLoop``, ``SimplexLoop`` and ``SegmentLoop``.
 

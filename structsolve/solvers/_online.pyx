@@ -9,9 +9,9 @@ from ..potentials.features cimport FeatureRows, Row
 from ..potentials.linear cimport NODE, SHARED, LinearPotentials, Place
 from ..surrogates.base cimport Cut, Surrogate
 from ._batches cimport doubles, integers
-from ._loop cimport first_label
+from ._loop cimport check_order, first_label
 
-from ..utils.arrays import aligned_zeros, check_numbers
+from ..utils.arrays import aligned_zeros
 
 # Share of the terms of a cut's value that rounding may leave: steps often end at the value 0.
 cdef double ROUNDING = 1e-12
@@ -125,7 +125,7 @@ cdef class OnlineLoop:
         """
         cdef Py_ssize_t k
         cdef long violations = 0, calls = 0
-        check_numbers(order, self.n, "order")
+        check_order(order, self.n)
         with nogil:
             for k in range(order.shape[0]):
                 self.t += 1

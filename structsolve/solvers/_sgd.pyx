@@ -7,7 +7,7 @@ from libc.stdint cimport int64_t
 from ..potentials.linear cimport LinearPotentials
 from ..surrogates.base cimport Cut, Surrogate
 from ._batches cimport BatchLoop, doubles, integers
-from ._loop cimport first_label
+from ._loop cimport check_order, first_label
 from ._polyhedron cimport Polyhedron
 from ._team cimport Team
 
@@ -213,7 +213,7 @@ cdef class SGDLoop(BatchLoop):
         calls : int
             Oracle calls.
         """
-        check_numbers(order, self.n, "order")
+        check_order(order, self.n)
         self.reserve(self.n, 1 if team is None else team.size, batch)
         if radius > 0:
             inside = self.v.copy()

@@ -15,7 +15,7 @@ from ..potentials.linear cimport LinearPotentials
 from ..potentials.mercer_features cimport MercerRows
 from ..algorithms.simplex_projection cimport simplex_threshold
 from ..surrogates.base cimport Surrogate
-from ._loop cimport DualLoop
+from ._loop cimport DualLoop, check_order
 from ._pairs cimport PairTables
 
 from ..utils.arrays import aligned_zeros, check_numbers
@@ -134,7 +134,7 @@ cdef class SimplexLoop(DualLoop):
         """
         cdef Py_ssize_t k, size = order.shape[0]
         cdef double total = 0
-        check_numbers(order, self.potentials.n, "order")
+        check_order(order, self.potentials.n)
         with nogil:
             for k in range(size):
                 # Lists and rows are scattered in memory: prefetch them some visits ahead.

@@ -18,19 +18,25 @@ from .problem import ROUNDING, Problem
 EXAMPLES_PER_CALL = 5_000
 
 
-def pieces(order: np.ndarray) -> Iterator[np.ndarray]:
+def pieces(order: np.ndarray, parts: int = 1) -> Iterator[np.ndarray]:
     """Yield an order of examples in pieces, one for each call into native code.
 
     Parameters
     ----------
     order : ndarray of int64
+    parts : int, default=1
+        Parts of equal length, but for one example, which no piece crosses.
 
     Yields
     ------
     ndarray of int64
     """
-    for first in range(0, len(order), EXAMPLES_PER_CALL):
-        yield order[first : first + EXAMPLES_PER_CALL]
+    length, longer = divmod(len(order), parts)
+    end = 0
+    for k in range(parts):
+        begin, end = end, end + length + (k < longer)
+        for first in range(begin, end, EXAMPLES_PER_CALL):
+            yield order[first : min(first + EXAMPLES_PER_CALL, end)]
 
 
 @dataclass

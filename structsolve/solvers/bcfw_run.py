@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
-from itertools import chain
 from typing import Any
 
 import numpy as np
@@ -29,6 +28,8 @@ SMALL_GAIN_EXACT = 0.003
 MOST_POINTS = 16
 # Relative difference of primal and dual below which they are equal.
 ROUNDING = 1e-14
+# Age that no cut reaches.
+NEVER = int(np.iinfo(np.int32).max)
 # What a checkpoint holds as it is.
 KEPT = ("passes", "window_start", "best_primal", "best_dual", "last_dual")
 
@@ -169,7 +170,8 @@ class BCFWRun(Run):
                 if done == 1:
                     stack.enter_context(self._focus(chosen))
                 self.loop.rise = 0.0
-                self._pass(self.given.rng.permutation(chosen), False, min_gain)
+                self.given.rng.shuffle(chosen)
+                self._pass(chosen, False, min_gain)
                 done += 1
                 rise = self.loop.rise
                 if self.feasible is not None:
@@ -177,7 +179,7 @@ class BCFWRun(Run):
                     rise = before - last
                 if rise <= enough * len(chosen):
                     break
-                chosen = np.flatnonzero(self.loop.moved.view(bool))
+                chosen = self.loop.moved.nonzero()[0]
         return done
 
     @contextmanager
@@ -210,7 +212,7 @@ class BCFWRun(Run):
         whole = averaging and dim <= 16 * reach and (self.exact or not full or solver.batch > 1)
         points = min(max(reach // dim, 1), MOST_POINTS) if whole else 1
         total, spent = 0.0, 0
-        for some in chain.from_iterable(map(pieces, np.array_split(order, points))):
+        for some in pieces(order, points):
             before = loop.w.copy() if whole else None
             if self.exact:
                 gap, used = loop.run(some, full, min_gain)
@@ -220,7 +222,7 @@ class BCFWRun(Run):
                     int(full),
                     max_steps=solver.max_steps,
                     pairwise=solver.steps != "frank-wolfe",
-                    max_age=solver.max_age if full else np.iinfo(np.int32).max,
+                    max_age=solver.max_age if full else NEVER,
                     min_gain=min_gain,
                     averaging=averaging and not whole,
                     batch=solver.batch,

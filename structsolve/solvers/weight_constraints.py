@@ -285,6 +285,8 @@ def assemble(constraints: Any, layout: Any, examples: Any = None) -> Rows:
     import scipy.sparse as sp  # heavy
 
     parts, ends, equal = [sp.csr_matrix((0, layout.dim))], [np.zeros(0)], [np.zeros(0, bool)]
+    if not _listed(constraints):
+        return Rows(parts[0], ends[0], equal[0])
     for constraint in _listed(constraints):
         if not hasattr(constraint, "rows"):
             raise TypeError(

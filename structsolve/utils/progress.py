@@ -68,10 +68,9 @@ class Progress:
         self.max_iter = max_iter
         self.description = description
         self.done = int(initial)
-        self.line = ""
+        self._record: Mapping[str, Any] | None = None
         self._remaining = None if tol is None else Remaining(tol, max_iter)
         self._begun, self._before = time.monotonic(), self.done
-        self._left = ""
         self._bar: Any = None
         self._unwritten = False
         self._last_line = -math.inf
@@ -106,6 +105,11 @@ class Progress:
         elif self._unwritten:
             self._write()
 
+    @property
+    def line(self) -> str:
+        """What is told of the last pass; an empty string before the first."""
+        return "" if self._record is None else self._describe(self._record) + self._time_left()
+
     def update(self, record: Mapping[str, Any]) -> None:
         """
         Report one pass.
@@ -118,8 +122,10 @@ class Progress:
             left out.
         """
         self.done += 1
-        self._left = self._time_left(record)
-        self.line = self._describe(record) + self._left
+        self._record = record
+        gap, primal = record.get("gap"), record.get("primal")
+        if self._remaining is not None and gap is not None and primal:
+            self._remaining.see(self.done, gap / abs(primal), record.get("certified", True))
         if logged := _LOGGER.isEnabledFor(logging.INFO):
             with self.aside():
                 _LOGGER.info("%s", self.line, extra={"record": dict(record)})
@@ -127,7 +133,7 @@ class Progress:
             # A closed terminal must not end training.
             with contextlib.suppress(OSError, ValueError):
                 self._bar.set_postfix_str(
-                    ", ".join(_figures(record, bar=True)) + self._left, refresh=False
+                    ", ".join(_figures(record, bar=True)) + self._time_left(), refresh=False
                 )
                 self._bar.update()
         elif self.verbose > 0 and not (logged and _reaches_console(_LOGGER)):
@@ -154,13 +160,10 @@ class Progress:
             with contextlib.suppress(OSError, ValueError, AttributeError):
                 self._bar.refresh()
 
-    def _time_left(self, record: Mapping[str, Any]) -> str:
+    def _time_left(self) -> str:
         """Return the end of a line: the estimated time left, if known."""
         if self._remaining is None:
             return ""
-        gap, primal = record.get("gap"), record.get("primal")
-        if gap is not None and primal:
-            self._remaining.see(self.done, gap / abs(primal), record.get("certified", True))
         left = self._remaining.passes(self.done)
         made = self.done - self._before
         if not left or made < 1:

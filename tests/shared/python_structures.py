@@ -46,25 +46,28 @@ class PyChainSpace(NodeSpace):
     def scores(self, examples, i, theta):
         """Return all labels, and their scores."""
         labels = self.enumerate_labels(examples, i)
-        nodes = np.arange(labels.shape[1])
-        total = theta["node"][nodes, labels].sum(axis=1)
-        if "transition" in theta:
-            total += theta["transition"][labels[:, :-1], labels[:, 1:]].sum(axis=1)
-        if "start" in theta:
-            total += theta["start"][labels[:, 0]] + theta["end"][labels[:, -1]]
-        if "edge" in theta:
-            total += theta["edge"][nodes[:-1], labels[:, :-1], labels[:, 1:]].sum(axis=1)
+        K, length = len(self.classes_), labels.shape[1]
+        # Those of all beginnings of a label, in the order of labels.
+        total = theta["node"][0] + theta.get("start", 0.0)
+        for k in range(1, length):
+            step = theta["node"][k] + theta.get("transition", np.zeros((K, K)))
+            if "edge" in theta:
+                step = step + theta["edge"][k - 1]
+            total = (total.reshape(-1, K, 1) + step).ravel()
+        total = (total.reshape(-1, K) + theta.get("end", 0.0)).ravel()
+        if len(labels) < len(total):
+            total = total[labels @ K ** np.arange(length)[::-1]]
         return labels, total
 
-    def ranked(self, examples, i, theta):
+    def ranked(self, examples, i, theta, k=None):
         labels, scores = self.scores(examples, i, theta)
-        return labels[np.argsort(-scores, kind="stable")], scores
+        return labels[np.argsort(-scores, kind="stable")[:k]], scores
 
     def argmax(self, examples, i, theta):
-        return self.ranked(examples, i, theta)[0][0]
+        return self.ranked(examples, i, theta, 1)[0][0]
 
     def kbest(self, examples, i, theta, k):
-        return self.ranked(examples, i, theta)[0][:k]
+        return self.ranked(examples, i, theta, k)[0]
 
     def project(self, examples, i, theta, name):
         labels, scores = self.scores(examples, i, theta)
