@@ -33,7 +33,7 @@ def read_rows(X: Any, n_features: int | None, max_memory: float | None = None) -
     Returns
     -------
     csr_matrix of float32
-        Columns sorted within rows, no duplicates; ``indices`` int32, ``indptr`` int64.
+        Columns sorted within rows, no duplicates or zeros; ``indices`` int32, ``indptr`` int64.
 
     Raises
     ------
@@ -75,9 +75,13 @@ def read_rows(X: Any, n_features: int | None, max_memory: float | None = None) -
         values = (given.data if is_sparse(given) else given).astype(np.float32, copy=False)
     if not np.isfinite(values).all():
         refuse_infinite(given, offsets) if not _finite(given) else _refuse_large(given)
-    if is_sparse(given):
+    if is_sparse(given) and values.all():
         return _rows(values, given.indices, given.indptr, given.shape)
-    rows = sp.csr_matrix(values)
+    if is_sparse(given):  # solvers would take steps on stored zeros
+        rows = sp.csr_matrix((values, given.indices, given.indptr), given.shape, copy=True)
+        rows.eliminate_zeros()
+    else:
+        rows = sp.csr_matrix(values)
     return _rows(rows.data, rows.indices, rows.indptr, rows.shape)
 
 

@@ -87,7 +87,8 @@ class ExtremeSVM(FittedMixin, ClassifierMixin, BaseEstimator):
         Rows of several labels: "one-vs-rest", beyond 2^34 non-zeros times labels "one-vs-some".
     alpha : float or "auto", default="auto"
         Regularisation constant. "auto": 1 over the number of examples (the sum of their weights),
-        which is liblinear's C = 1; 0 for solver "softmax", whose few passes regularise.
+        which is liblinear's C = 1, times the costs of losses of one-vs-rest (1/2) and one-vs-some;
+        0 for solver "softmax", whose few passes regularise.
     tol : float, default=1e-2
         Relative gap at which solvers with a certificate stop.
     max_memory : float, optional

@@ -181,7 +181,7 @@ def costly(binding: Binding, loss: Any) -> Any:
 
 def _operands(kind: str, binding: Binding, labels: Any, loss: Any) -> dict[str, Any]:
     """Return the operators and checked labels that a number needs."""
-    if labels is None:
+    if labels is None and kind not in ("log_proba", "expected_loss"):
         return {}
     parts, labels = binding.parts(), flat_labels(labels)
     check_labels(binding.layout, labels, parts.n_states)

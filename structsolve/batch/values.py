@@ -249,7 +249,13 @@ def flat_labels(labels: Any) -> np.ndarray:
     ValueError
         For another type or shape.
     """
-    given = np.asarray(labels)
+    try:
+        given = np.asarray(labels)
+    except ValueError:  # rows of several lengths
+        raise ValueError(
+            "labels: found rows of several lengths, expected integers in one row, those of one "
+            "example after the other's: np.concatenate(labels)"
+        ) from None
     if given.dtype.kind not in "iu" or given.ndim != 1:
         raise ValueError(
             f"labels: found {given.dtype} of shape {given.shape}, expected integers in one row, "

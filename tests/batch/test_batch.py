@@ -13,7 +13,9 @@ from structsolve.batch import (
     Scores,
     argmax,
     encode,
+    expected_loss,
     k_best,
+    log_proba,
     marginals,
     marginals_vjp,
     samples,
@@ -490,6 +492,15 @@ def test_bad_labels(labels, message):
     for surrogate in ("margin", "crf", "slack"):
         with pytest.raises(ValueError, match=message):
             value_and_gradient(space, scores, np.array(labels), surrogate)
+
+
+@pytest.mark.parametrize("number", [value_and_gradient, log_proba, expected_loss])
+def test_labels_by_example_and_none_are_refused_by_name(number):
+    space, scores = case()
+    with pytest.raises(ValueError, match=r"labels: .*several lengths.*np.concatenate\(labels\)"):
+        number(space, scores, [[0, 1], [1]])
+    with pytest.raises(ValueError, match="labels: found object of shape"):
+        number(space, scores, None)
 
 
 @pytest.mark.parametrize("kind", sorted({*KINDS} - {"chain", "tree", "multiclass", "ordinal"}))

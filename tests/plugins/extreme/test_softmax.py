@@ -8,6 +8,7 @@ import pytest
 from reference import softmax_rows
 from scipy import optimize, sparse
 
+from structsolve import ExtremeSVM
 from structsolve.plugins.extreme.solvers.base import ExtremeProblem
 from structsolve.plugins.extreme.solvers.softmax import Run, SampledSoftmax
 from structsolve.solvers.checkpoint import Checkpoint
@@ -231,3 +232,13 @@ def test_bad_arguments(settings, words):
 def test_bad_problems(more, words):
     with pytest.raises(ValueError, match=words):
         SampledSoftmax().fit(random_problem(np.random.default_rng(0), **more))
+
+
+def test_stored_zeros_are_no_features():
+    rng = np.random.default_rng(0)
+    X = rng.integers(0, 3, (60, 8)).astype(float)
+    stored = sparse.csr_array(np.ones_like(X))
+    stored.data[:] = X.ravel()
+    models = [ExtremeSVM(solver="softmax").fit(rows, X.argmax(axis=1)) for rows in (X, stored)]
+    np.testing.assert_array_equal(*(model.decision_function(X) for model in models))
+    assert stored.nnz == X.size  # the caller's
