@@ -170,8 +170,7 @@ class BCFWRun(Run):
                 if done == 1:
                     stack.enter_context(self._focus(chosen))
                 self.loop.rise = 0.0
-                self.given.rng.shuffle(chosen)
-                self._pass(chosen, False, min_gain)
+                self._pass(self.given.rng.permutation(chosen), False, min_gain)
                 done += 1
                 rise = self.loop.rise
                 if self.feasible is not None:
