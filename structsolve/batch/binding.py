@@ -18,7 +18,7 @@ from ..part_layout import PartLayout
 from ..projections.choose import ask_euclidean
 from ..structure.ask import ask_loss, ask_parts, ask_power, ask_projection, make_layout
 from ..surrogates.base import Surrogate
-from ..surrogates.task import Asked, Task
+from ..surrogates.task import Asked, Task, bind_surrogate
 from ..utils.parallel import shares
 from ..utils.suggest import a_type
 from ._loops import check_labels
@@ -235,7 +235,7 @@ class Binding:
             return bound
         made = self._kept.once(key[:2], lambda: _made(surrogate))
         task.own_labels, task.reads_labels = labels, False
-        bound = made.bind(task)
+        bound = bind_surrogate(made, task)
         self._bound[key] = task, bound
         return bound
 

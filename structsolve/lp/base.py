@@ -359,7 +359,13 @@ def make_program(backend: Backend, polytope: Any) -> Program:
     ValueError
         If the backend returns no program; and errors of its ``program()``.
     """
-    program = backend.program(polytope)
+    try:
+        program = backend.program(polytope)
+    except (ValueError, ImportError, NotImplementedError, MemoryError):
+        raise
+    except Exception as error:
+        text = f"program() of LP backend {backend.name!r} raised {type(error).__name__}: {error}"
+        raise ValueError(text) from error
     if not hasattr(program, "solve"):
         raise ValueError(
             f"program() of LP backend {backend.name!r} returned {program!r}, expected a "

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+import reprlib
 from collections.abc import Sequence
 from typing import Any, NamedTuple
 
@@ -221,6 +222,8 @@ class LinearDecoder:
         barred = any(top is not None for _, top in single)
         try:
             answer = program.solve(c, upper if barred else None)
+            if isinstance(answer, Answer):
+                answer = _numeric(indices[0], self.backend, answer)
         except Exception:  # alone, an example may succeed, or the error names it
             answer = None
         if (
@@ -286,7 +289,7 @@ class LinearDecoder:
                 f"example {i}: LP backend {backend.name!r} answered with "
                 f"{a_type(answer)}, expected an Answer or None"
             )
-        return answer
+        return None if answer is None else _numeric(i, backend, answer)
 
     def _trusted(
         self, i: int, answer: Answer, c: np.ndarray, upper: Any, size: int
@@ -412,6 +415,28 @@ class LinearDecoder:
                 f"({self.polytopes.note!r}), but a vertex of it is no label; set exact = False"
             )
         return vertex.label, vertex.value, max(min(relaxed.bound, vertex.bound), vertex.value)
+
+
+def _numeric(i: int, backend: Backend, answer: Answer) -> Answer:
+    """Return a backend's answer with arrays of float64; refuse anything else than numbers."""
+    if answer.x is None and not answer.limited:
+        raise ValueError(
+            f"example {i}: LP backend {backend.label!r} answered without a point, expected one, "
+            "None in place of the answer (no point satisfies all rows), or limited=True"
+        )
+    arrays = {}
+    for name in ("x", "dual"):
+        given = arrays[name] = getattr(answer, name)
+        if given is None or (type(given) is np.ndarray and given.dtype == np.float64):
+            continue
+        try:
+            arrays[name] = np.asarray(given).astype(np.float64, casting="same_kind")
+        except (TypeError, ValueError) as error:
+            raise ValueError(
+                f"example {i}: LP backend {backend.label!r} answered with {reprlib.repr(given)} as "
+                f"{name}, expected an array of float64"
+            ) from error
+    return answer._replace(**arrays)
 
 
 def _outside(polytope: Polytope, x: Any, upper: Any = None) -> float:

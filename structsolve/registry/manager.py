@@ -166,14 +166,14 @@ class Registry(Names):
                     remedy = "it is registered already"
                 raise ValueError(f"{what} is taken by {other.label}; {remedy}")
         known = [n for n in vars(hookspecs) if n.startswith("structsolve_")]
-        marked = {}
+        marked: dict[str, dict[str, Any]] = {}  # by hook: its functions and their options
         for name in dir(module):
-            if name.startswith("structsolve_"):
-                options = self.manager.parse_hookimpl_opts(module, name)
-                if options is not None:
-                    marked[name] = options
-                elif name in known:
-                    raise TypeError(f"{name} is not marked; decorate it with structsolve.hookimpl")
+            options = self.manager.parse_hookimpl_opts(module, name)
+            hook = name if options is None else options.get("specname") or name
+            if hook.startswith("structsolve_") and options is not None:
+                marked.setdefault(hook, {})[name] = options
+            elif name in known:
+                raise TypeError(f"{name} is not marked; decorate it with structsolve.hookimpl")
         for name in marked:
             if name not in known:
                 raise TypeError(f"implements the unknown hook {name!r}; known hooks: {known}")
@@ -187,8 +187,8 @@ class Registry(Names):
             self.manager.register(module, name=plugin.key)
             for kind in (*LISTS, "loss_names"):
                 hook = f"structsolve_{kind}"
-                if hook in marked and not marked[hook].get("wrapper"):
-                    declares[kind] = _checked(_called(module, hook, plugin), hook)
+                if hook in marked:
+                    declares[kind] = _declared(module, hook, marked[hook], plugin)
                     if hook in FORMER:
                         text = f"{plugin.label}: {hook}() goes; {FORMER[hook]}"
                         warnings.warn(text, FutureWarning, stacklevel=2)
@@ -458,10 +458,22 @@ def _failure(owner: Plugin | None, hook: str, error: Exception) -> str:
     return f"{_label(owner)} failed in {hook}: {type(error).__name__}: {error}"
 
 
-def _called(module: Any, hook: str, plugin: Plugin) -> Any:
+def _declared(module: Any, hook: str, functions: dict[str, Any], plugin: Plugin) -> list[Any]:
+    """Return what a plugin's functions declare; ``hookimpl(specname=hook)`` gives any name one."""
+    declared: list[Any] = []
+    for name, options in functions.items():
+        if options.get("wrapper") or options.get("hookwrapper"):
+            text = f"{plugin.label}: {hook}() is asked of each plugin by itself: nothing calls a "
+            warnings.warn(f"{text}wrapper of it", UserWarning, stacklevel=4)
+        else:
+            declared += _checked(_called(module, name, hook, plugin), hook)
+    return _checked(declared, hook)
+
+
+def _called(module: Any, name: str, hook: str, plugin: Plugin) -> Any:
     """Return the declarations of a hook; errors of a script's plugin get its name in front."""
     try:
-        return getattr(module, hook)()
+        return getattr(module, name)()
     except Exception as error:
         if plugin.distribution:  # the loader names it
             raise

@@ -227,6 +227,7 @@ def check_records(history: Any) -> list[dict[str, Any]]:
 
 
 def _alike(value: Any, own: Any) -> bool:
+    own = own.item() if isinstance(own, np.generic) else own
     if isinstance(own, int) and not isinstance(own, bool):
         return type(value) is int and abs(value) < 2**62
     if isinstance(own, float):

@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from .. import abi, registry
+from .. import registry
 from ..examples.packed import Examples
 from ..examples.packing import sparsify
 from ..potentials.calls import score
@@ -26,7 +26,7 @@ from ..structure.calls import encode
 from ..structure.used_columns import widened, with_all_columns
 from ..surrogates.calls import cut
 from ..surrogates.given_marginals import holds_marginals
-from ..surrogates.task import Task
+from ..surrogates.task import Task, bind_surrogate
 from ..utils.params import check_types
 from ..utils.positional import positional_deprecated
 from .passes import surrogate_bounds
@@ -149,8 +149,7 @@ class Problem:
             )
         self.given_loss = loss
         self.adds_up = bool(getattr(surrogate, "adds_up", False)) and self.loss.decomposes
-        self.surrogate = surrogate.bind(self.task)
-        abi.refuse_stale(self.surrogate)
+        self.surrogate = bind_surrogate(surrogate, self.task)
         self.weights = _shares(examples)
         self.n, self.n_nodes = examples.n, int(examples.offsets[-1])
         self.dim, self.node_scale = self.potentials.dim, node_scale
@@ -384,7 +383,7 @@ class Problem:
         packed = with_all_columns(*self._given)
         other.task = Task(self.space, packed, loss, self._settings["oracle"])
         other.given_loss, other.loss = loss, other.task.loss
-        other.surrogate_name, other.surrogate = surrogate, made.bind(other.task)
+        other.surrogate_name, other.surrogate = surrogate, bind_surrogate(made, other.task)
         other.adds_up = bool(getattr(made, "adds_up", False)) and other.loss.decomposes
         return other
 

@@ -391,10 +391,21 @@ def ask_loss(space: Space, loss: Any) -> Bind:
     if isinstance(loss, LossObject) and not isinstance(loss, type):
         check_types(loss, f"loss {type(loss).__name__}: ")
         bind: Bind = loss.bind(space)
+        name = type(loss).__name__
+        if not callable(bind):
+            raise TypeError(
+                f"loss {name}: bind(space) returned {a_type(bind)}, expected a callable that takes "
+                "a layout and returns a structsolve.operators.Loss"
+            )
 
         def bind_fresh(layout: PartLayout) -> Any:
             native = bind(layout)
             abi.refuse_stale(native)
+            if not isinstance(native, Loss):
+                raise TypeError(
+                    f"loss {name}: what bind(space) returned made {a_type(native)}, expected a "
+                    "structsolve.operators.Loss"
+                )
             return native
 
         return bind_fresh

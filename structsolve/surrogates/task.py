@@ -7,12 +7,15 @@ from typing import Any
 
 import numpy as np
 
+from .. import abi
 from ..examples.packed import Examples
 from ..lp.ask import ask_cones, ask_oracle, ask_program_power
 from ..operators import Loss, Oracle, Parts
 from ..part_layout import PartLayout
 from ..structure.ask import Bind, ask_loss, ask_parts, ask_power, ask_projection, make_layout
 from ..structure.base import Space
+from ..utils.suggest import a_type
+from .base import Surrogate
 
 
 class Asked:
@@ -200,3 +203,33 @@ class Task:
             kbest = self.power("kbest")
             return ask_cones(self.space, self.oracle, self.parts, kbest)
         return None if bind is None else bind(self.layout)
+
+
+def bind_surrogate(surrogate: Any, task: Task) -> Surrogate:
+    """Return the native surrogate of a surrogate object, bound to a task.
+
+    Parameters
+    ----------
+    surrogate : object
+        Its ``bind(task)`` makes the native one.
+    task : Task
+
+    Returns
+    -------
+    Surrogate
+
+    Raises
+    ------
+    ImportError
+        If it was compiled against another C API.
+    TypeError
+        If ``bind()`` returns anything else.
+    """
+    native = surrogate.bind(task)
+    abi.refuse_stale(native)
+    if not isinstance(native, Surrogate):
+        raise TypeError(
+            f"surrogate {type(surrogate).__name__}: bind(task) returned {a_type(native)}, expected "
+            "a structsolve.surrogates.base.Surrogate"
+        )
+    return native

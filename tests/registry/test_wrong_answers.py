@@ -1,0 +1,94 @@
+"""Answers of plugins that are no answers: the error names who gave them, and what is expected."""
+
+import types
+
+import numpy as np
+import pytest
+
+from structsolve import Named, StructuredSVM, TaskLoss, get_structure, hookimpl, registry
+from structsolve.lp import Answer, Highs
+from structsolve.solvers import SGD
+from structsolve.solvers.checkpoint import check_state
+from structsolve.surrogates import CutSurrogate
+
+X, Y = get_structure("chain").sample(0, n=4, size=3)
+
+
+class Counted(TaskLoss):
+    """Errors."""
+
+    def loss(self, space, examples, i, truth, label):
+        return float(np.sum(truth != label))
+
+
+def backend(change):
+    class Changed(Highs):
+        def program(self, polytope):
+            solve = super().program(polytope).solve
+            return types.SimpleNamespace(solve=lambda *given: change(solve(*given)))
+
+    return Changed()
+
+
+@pytest.mark.parametrize("made", [None, lambda layout: None])
+def test_what_a_loss_binds_is_checked(made):
+    loss = type("Odd", (Counted,), {"bind": lambda self, space: made})()
+    with pytest.raises(TypeError, match="loss Odd: .*bind.*expected a"):
+        StructuredSVM("chain", loss=loss).fit(X, Y)
+
+
+def test_what_a_surrogate_binds_is_checked():
+    surrogate = type("Odd", (CutSurrogate,), {"name": "odd", "bind": lambda self, task: None})()
+    with pytest.raises(TypeError, match=r"surrogate Odd: bind\(task\) returned"):
+        StructuredSVM("chain", surrogate=surrogate).fit(X, Y)
+
+
+def test_a_linear_program_without_a_point_is_refused():
+    with pytest.raises(ValueError, match="answered without a point"):
+        StructuredSVM("chain", oracle=backend(lambda a: Answer(None, a.dual))).fit(X, Y)
+
+
+def test_a_linear_program_answers_with_numbers():
+    listed = backend(lambda a: Answer(list(a.x), a.dual))
+    assert StructuredSVM("chain", oracle=listed, max_iter=2).fit(X, Y).n_iter_
+    with pytest.raises(ValueError, match="as x, expected an array of float64"):
+        StructuredSVM("chain", oracle=backend(lambda a: Answer(a.x + 0j, a.dual))).fit(X, Y)
+
+
+def test_specname_declares():
+    plugin = types.ModuleType("by_specname")
+
+    @hookimpl(specname="structsolve_losses")
+    def others():
+        return [Named("Counted", Counted, "errors")]
+
+    plugin.others = others
+    registry.default().register(plugin)
+    try:
+        model = StructuredSVM("chain", solver=SGD(), max_iter=1).fit(X, Y)
+        assert model.set_params(loss="Counted").score(X, Y) <= 1
+    finally:
+        registry.default().unregister(plugin)
+
+
+def test_states_hold_numbers_of_numpy():
+    check_state(({"t": 3, "on": True}, {}), ({"t": np.int64(3), "on": np.bool_(True)}, {}))
+
+
+def test_an_error_of_program_names_the_backend():
+    broken = type("Broken", (Highs,), {"program": lambda self, polytope: 1 / 0})()
+    with pytest.raises(ValueError, match=r"program\(\) of LP backend .* raised ZeroDivisionError"):
+        StructuredSVM("chain", oracle=broken).fit(X, Y)
+
+
+def test_a_wrapper_of_declarations_is_reported():
+    plugin = types.ModuleType("wraps_losses")
+
+    @hookimpl(wrapper=True)
+    def structsolve_losses():
+        return (yield)
+
+    plugin.structsolve_losses = structsolve_losses
+    with pytest.warns(UserWarning, match="nothing calls a wrapper of it"):
+        registry.default().register(plugin)
+    registry.default().unregister(plugin)
