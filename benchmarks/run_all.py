@@ -126,7 +126,6 @@ ARGUMENTS = {
     "multiclass": ["", "--defaults --only mc-", "--defaults --only dense"],
     "flows": ["", "--curve", "--scale"],
     "shards": ["--cuts"],
-    "memory": ["--only rows --scale 0.01", "--only words --scale 0.04"],
     "parsers": ["--sentences 500 --iterations 1 --passes 1"],
     "extreme_memoir": ["--sets mid lshtc"],
     "extreme_inexact": ["--sets small mid lshtc"],
