@@ -101,7 +101,12 @@ class Curvature:
         return sum(vector.nbytes for vector in (*self.moves, *self.turns))
 
     def to_arrays(self) -> dict[str, np.ndarray]:
-        """Return arrays for a checkpoint."""
+        """Return arrays for a checkpoint.
+
+        Returns
+        -------
+        dict of str to ndarray
+        """
         arrays = {f"move_{k}": move for k, move in enumerate(self.moves)}
         return arrays | {f"turn_{k}": turn for k, turn in enumerate(self.turns)}
 
