@@ -149,7 +149,7 @@ class Problem:
             )
         self.given_loss = loss
         self.adds_up = bool(getattr(surrogate, "adds_up", False)) and self.loss.decomposes
-        self.surrogate = bind_surrogate(surrogate, self.task)
+        self.surrogate: Any = bind_surrogate(surrogate, self.task)
         self.weights = _shares(examples)
         self.n, self.n_nodes = examples.n, int(examples.offsets[-1])
         self.dim, self.node_scale = self.potentials.dim, node_scale
