@@ -7,8 +7,8 @@ from typing import Any
 import numpy as np
 from scipy.linalg.blas import get_blas_funcs
 
-# From so many weights on, past steps are kept in single precision: with half of the memory, which
-# is most of a run's, a direction takes half of the time.
+# From so many weights on, past steps are kept in single precision: half of their memory, and half
+# of what a direction reads.
 LONG = 100_000
 # Less curvature than this share of the squared change of the gradient is rounding.
 CURVED = 1e-16

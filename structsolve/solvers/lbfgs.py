@@ -53,8 +53,8 @@ class LBFGS(Solver):
     also ends, "settled", when ten steps have gained less than a hundredth of ``tol``.  This is
     CRFsuite's rule at ``tol=1e-3``.
 
-    From 100,000 weights on, past steps are kept in single precision: they take half of the memory,
-    and directions half of the time; weights, gradients and certificates have double precision.
+    From 100,000 weights on, past steps are kept in single precision, in half of the memory;
+    weights, gradients and certificates have double precision.
 
     CRFsuite's ``c1`` and ``c2`` are ``alpha * l1_ratio * n`` and ``alpha * (1 - l1_ratio) / 2 * n``
     for n sentences.

@@ -251,11 +251,14 @@ def test_long_vectors_are_kept_in_single_precision(dim):
         assert way.dtype == np.float64 and way @ slopes < 0
         error = np.linalg.norm(way - expected) / np.linalg.norm(expected)
         assert error < (1e-5 if dim == LONG else 1e-12)
-    # A checkpoint, which may be of the other precision, gives the same directions.
-    arrays, again = past.to_arrays(), Curvature(3, dim)
-    kept = ([arrays[f"{kind}_{k}"] for k in range(3)] for kind in ("move", "turn"))
-    again.restore(past.units, *kept)
-    assert np.array_equal(again.direction(slopes, free), way)
+    # A checkpoint gives the same directions, to the bit; so does one of double precision.
+    again, arrays = Curvature(3, dim), past.to_arrays()
+    for dtype in (past.dtype, np.float64):
+        moves, turns = (
+            [arrays[f"{kind}_{k}"].astype(dtype) for k in range(3)] for kind in ("move", "turn")
+        )
+        again.restore(past.units, moves, turns)
+        assert np.array_equal(again.direction(slopes, free), way)
     past.forget()
     np.testing.assert_allclose(np.linalg.norm(past.direction(slopes, free)), 1, rtol=1e-6)
 
