@@ -144,8 +144,6 @@ class Mapped:
         -------
         list of ndarray
         """
-        if not self.lead:
-            return self.batch.arrays(answer, self.shapes)
         shapes = [(prod(self.lead) * shape[0], *shape[1:]) for shape in self.shapes]
         return self.batch.arrays(answer, shapes)
 

@@ -10,7 +10,6 @@ from ._team cimport Team
 from ._visits cimport Visit, VisitLoop
 
 
-
 cdef class BlockLoop(VisitLoop):
     """State and inner loop of BCFW (Lacoste-Julien et al. 2013; Osokin et al. 2016).
 
