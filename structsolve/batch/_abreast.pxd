@@ -78,16 +78,18 @@ cdef class Abreast:
     # if `less`.
     cdef void covariances(self, Block* b, bint own, bint less, const float* table,
                           double* out) noexcept nogil
+    # After outer(): out <- expectations of rows of nodes, from b.mean, and of a table of pairs.
+    cdef void add_means(self, const Block* b, const float* table, double* out) noexcept nogil
     # Numbers of the open block of chains: out[lane].  A log-probability of a label is -inf where
     # the label is forbidden.
     cdef double log_partition(self, const Block* b, Py_ssize_t lane) noexcept nogil
     cdef void log_partitions(self, Block* b, double* out) noexcept nogil
     cdef double score(self, const Block* b, Py_ssize_t lane, const int* label) noexcept nogil
-    cdef void entropies(self, Block* b, double* out) noexcept nogil
-    # - E log q of the own distribution and another one of open chains: of the difference of scores
-    # if `divergence`, with its table.
-    cdef void cross_entropies(self, Block* b, Block* second, bint divergence,
-                              const float* table, double* out) noexcept nogil
+    # Expectations of the scores, and of those of another block: of the difference if
+    # `divergence`, with its table.
+    cdef void means(self, Block* b, double* out) noexcept nogil
+    cdef void means_of(self, Block* b, Block* second, bint divergence, const float* table,
+                       double* out) noexcept nogil
 
 
 # None if the loops do not fit.

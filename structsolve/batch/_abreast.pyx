@@ -96,9 +96,7 @@ cdef class Abreast:
             b.scores[k] = d[k]
         self.loops.backward(b, True)
         self.loops.outer(b)
-        self.loops.mean_pairs(b, table, out)
-        for k in range(b.n):
-            out[k] += b.mean[k]
+        self.add_means(b, table, out)
         self.loops.slope(b, table, d)
 
     cdef void write(self, const Block* b, const int64_t* chains, Sheet out) noexcept nogil:
@@ -189,15 +187,18 @@ cdef class Abreast:
                 total += self.scores[pair]
         return total
 
-    cdef void entropies(self, Block* b, double* out) noexcept nogil:
+    cdef void add_means(self, const Block* b, const float* table, double* out) noexcept nogil:
         cdef Py_ssize_t k
-        self.sums(b, False, True)
-        self.loops.mean_pairs(b, self.scores, out)
+        self.loops.mean_pairs(b, table, out)
         for k in range(b.n):
-            out[k] = b.logs[k] - (b.mean[k] + out[k])
+            out[k] += b.mean[k]
 
-    cdef void cross_entropies(self, Block* b, Block* second, bint divergence,
-                              const float* table, double* out) noexcept nogil:
+    cdef void means(self, Block* b, double* out) noexcept nogil:
+        self.sums(b, False, True)
+        self.add_means(b, self.scores, out)
+
+    cdef void means_of(self, Block* b, Block* second, bint divergence, const float* table,
+                       double* out) noexcept nogil:
         cdef Py_ssize_t k
         self.loops.forward(b)
         if divergence:
@@ -207,10 +208,7 @@ cdef class Abreast:
             b.scores = second.scores
         self.loops.backward(b, False)
         self.loops.outer(b)
-        self.loops.mean_pairs(b, table, out)
-        for k in range(b.n):
-            out[k] += b.mean[k]
-            out[k] = second.logs[k] + (out[k] - b.logs[k] if divergence else -out[k])
+        self.add_means(b, table, out)
 
 
 cdef Abreast abreast_of(projection, Sheet sheet):

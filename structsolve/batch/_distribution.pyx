@@ -173,10 +173,11 @@ cdef class Numbers(Pass):
             self.copy_second(&second, chains, n, memory)
         self.lanes.open(&first, chains, n, memory)
         if self.kind == ENTROPY:
-            self.lanes.entropies(&first, logs)
+            self.lanes.means(&first, logs)
+            self.from_means(&first, &second, n, logs)
         elif self.kind == CROSS_ENTROPY or self.kind == DIVERGENCE:
-            self.lanes.cross_entropies(&first, &second, self.kind == DIVERGENCE, &self.table[0],
-                                         logs)
+            self.lanes.means_of(&first, &second, self.kind == DIVERGENCE, &self.table[0], logs)
+            self.from_means(&first, &second, n, logs)
         else:
             self.lanes.log_partitions(&first, logs)
         for k in range(n):
@@ -356,12 +357,18 @@ cdef class Numbers(Pass):
     cdef void moves(self, Block* first, Block* second, const int64_t* chains, Py_ssize_t n,
                     char* memory, double* values) noexcept nogil:
         # Covariances with what a number is the expectation of, and numbers.
-        cdef Py_ssize_t k
         if self.second is not None:
             self.copy_second(second, chains, n, memory)
         self.lanes.open(first, chains, n, memory)
         self.lanes.covariances(first, self.kind != CROSS_ENTROPY, self.kind == DIVERGENCE,
                                &self.table[0], values)
+        self.from_means(first, second, n, values)
+        first.bad |= second.bad | second.forbidden
+
+    cdef void from_means(self, const Block* first, const Block* second, Py_ssize_t n,
+                         double* values) noexcept nogil:
+        # Entropies, cross-entropies or divergences <- expectations of scores.
+        cdef Py_ssize_t k
         for k in range(n):
             if self.kind == ENTROPY:
                 values[k] = first.logs[k] - values[k]
@@ -369,7 +376,6 @@ cdef class Numbers(Pass):
                 values[k] = second.logs[k] - values[k]
             else:
                 values[k] = second.logs[k] + (values[k] - first.logs[k])
-        first.bad |= second.bad | second.forbidden
 
     cdef void copy_second(self, Block* second, const int64_t* chains, Py_ssize_t n,
                           char* memory) noexcept nogil:
