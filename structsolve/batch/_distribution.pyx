@@ -76,6 +76,13 @@ cdef void _centre(Py_ssize_t rows, Py_ssize_t stride, Py_ssize_t K, double* x) n
                 x[r * stride + s] -= top
 
 
+def _with_spare(array, dtype):
+    # There may be no entries, of which nobody can take the address.
+    answer = np.zeros(len(array) + 1, dtype)
+    answer[:len(array)] = array
+    return answer
+
+
 cdef class Numbers(Pass):
     """One number of the distribution of each example, and its gradient by the scores.
 
@@ -126,9 +133,8 @@ cdef class Numbers(Pass):
             raise ValueError(f"kind is {kind!r}, whose operands are missing")
         n = scores.layout.n
         if labels is not None:
-            self.labels = np.append(labels, np.int32(0))  # examples may have no entries
-        self.outside = (np.zeros(n + 1, np.uint8) if outside is None else
-                        np.append(outside, False).astype(np.uint8))
+            self.labels = _with_spare(labels, np.int32)
+        self.outside = _with_spare(np.zeros(n) if outside is None else outside, np.uint8)
         if labels is not None and (self.labels.shape[0] <= scores.layout.label_offsets[n]
                                    or self.outside.shape[0] <= n):
             raise ValueError(f"labels: found {len(labels)}, expected those of {n} examples")

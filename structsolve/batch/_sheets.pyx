@@ -184,6 +184,29 @@ def first_of_ranges(const int64_t[::1] offsets not None, const double[::1] share
     return answer[:many]
 
 
+def one_for_each(shared, list places not None):
+    """Whether each example has shared blocks of its own: all arrays have one more axis.
+
+    Parameters
+    ----------
+    shared : mapping of str to ndarray or None
+    places : list of Place
+
+    Returns
+    -------
+    bool
+    """
+    cdef bint some = False
+    for place in places:
+        array = shared.get(place.name)
+        if array is not None:
+            axes = array.ndim if isinstance(array, np.ndarray) else np.ndim(array)
+            if axes != len(place.shape) + 1:
+                return False
+            some = True
+    return some
+
+
 cdef int _refuse(Sheet sheet, Py_ssize_t i, const double* theta) except -1 with gil:
     # Find the score that is not a number.
     cdef Py_ssize_t start = sheet.layout.shared_size, middle = sheet.layout.edge_start(i), k

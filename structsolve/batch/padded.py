@@ -33,13 +33,18 @@ class Batch:
     ----------
     space : Space
     places : Places
-    names : tuple of str
+    blocks : tuple of Block
         The space's block of each array.
     """
 
     space: Any
     places: Places
-    names: tuple[str, ...]
+    blocks: tuple[Any, ...]
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """The names of the blocks."""
+        return tuple(block.name for block in self.blocks)
 
     def scores(self, arrays: Any) -> Scores:
         """Return arrays as scores for native code.
@@ -53,27 +58,24 @@ class Batch:
         -------
         Scores
         """
-        layout, places = self.space.layout, self.places
-        answer: Any = Scores(None, {}, None, places.examples, places.first, places.edge_first)
-        answer.places = places if places.fixed else None
-        for name, array in zip(self.names, arrays):
-            kind = layout.block(name).kind
-            if kind == "node":
-                answer.node = places.rows(array, layout.node.shape)
-            elif kind == "edge":
-                answer.edge = array.reshape(-1, *layout.edge.shape)
+        places, node, edge, each = self.places, None, None, False
+        shared: dict[str, np.ndarray] = {}
+        for block, array in zip(self.blocks, arrays):
+            if block.kind == "node":
+                node = places.rows(array, block.shape)
+            elif block.kind == "edge":
+                edge = array.reshape(-1, *block.shape)
             else:
-                answer.shared[name] = array
-        axes = {
-            name: array.ndim - len(layout.block(name).shape)
-            for name, array in answer.shared.items()
-        }
-        if any(axes.values()):  # if one block differs from example to example, all do
-            for name, more in axes.items():
-                if not more:
-                    own = answer.shared[name]
+                shared[block.name] = array
+                each = each or array.ndim > len(block.shape)
+        if each:  # if one block differs from example to example, all do
+            for block in self.blocks:
+                own = shared.get(block.name)
+                if own is not None and own.ndim == len(block.shape):
                     repeated = np.broadcast_to(own, (places.examples.n, *own.shape))
-                    answer.shared[name] = np.ascontiguousarray(repeated)
+                    shared[block.name] = np.ascontiguousarray(repeated)
+        answer = Scores(node, shared, edge, places.examples, places.first, places.edge_first)
+        answer.places = places if places.fixed else None  # type: ignore[assignment]
         return answer
 
     def arrays(self, answer: Any, shapes: Any) -> list[np.ndarray]:
@@ -91,12 +93,11 @@ class Batch:
         list of ndarray
         """
         arrays = []
-        for name, shape in zip(self.names, shapes):
-            kind = self.space.layout.block(name).kind
-            if kind == "node":
+        for block, shape in zip(self.blocks, shapes):
+            if block.kind == "node":
                 arrays.append(self.places.pad(answer.node, tuple(shape)))
-            elif kind == "shared":
-                arrays.append(answer.shared[name])
+            elif block.kind == "shared":
+                arrays.append(answer.shared[block.name])
             else:
                 arrays.append(answer.edge.reshape(tuple(shape)))
         return arrays
@@ -115,10 +116,10 @@ class Batch:
         ndarray of float64 of shape (n,)
         """
         total = np.zeros(self.places.examples.n)
-        for name, part, array in zip(self.names, parts, arrays):
+        for block, part, array in zip(self.blocks, parts, arrays):
             each = np.multiply(part, array, dtype=np.float64)
             rows = each.reshape(len(each), math.prod(each.shape[1:])).sum(1)
-            offsets = self.places.packed_offsets(self.space.layout.block(name).kind)
+            offsets = self.places.packed_offsets(block.kind)
             if offsets is not None:
                 rows = np.diff(np.concatenate([[0], np.cumsum(rows)])[offsets])
             total += rows
@@ -181,7 +182,7 @@ class Batches:
         self._warn_once(kind.joining, by_name)
         edge = by_name.get(layout.edge.name) if layout.edge is not None else None
         places = kind.places(node, edge, lengths, examples, graphs)
-        return Batch(kind.space, places, tuple(by_name))
+        return Batch(kind.space, places, tuple([kind.own[name] for name in by_name]))
 
     def _warn_once(self, joining: dict[str, tuple[int, ...]], names: Any) -> None:
         """Warn if no scores join nodes."""
@@ -307,7 +308,8 @@ class _Kind:
     def __init__(self, space: Any, one_class: bool = False):
         self.space, self.tables, self.one_class = space, Tables(space), one_class
         layout = space.layout
-        self.blocks = {block.name: block.name for block in layout.blocks}
+        self.own = {block.name: block for block in layout.blocks}
+        self.blocks = {name: name for name in self.own}
         self.names = list(self.blocks)
         for kind in ("node", "edge"):
             block = getattr(layout, kind)

@@ -9,7 +9,7 @@ import numpy as np
 
 from ..utils.arrays import real_array
 from ._loops import gradients
-from ._sheets import Sheet
+from ._sheets import Sheet, one_for_each
 from .binding import Binding, binding_of
 from .scores import Scores
 
@@ -133,19 +133,18 @@ def sheet_of(
         placed = scores
         if scores.node is None and binding.layout.node_size:
             raise ValueError("scores: node is None, expected an array with one row for each node")
-    if scores.shared is not None and not isinstance(scores.shared, Mapping):
+    shared, places = scores.shared, binding.places
+    if shared is not None and not isinstance(shared, (dict, Mapping)):
         raise TypeError(
-            f"scores: shared is {type(scores.shared).__name__}, expected a dict of arrays by block"
+            f"scores: shared is {type(shared).__name__}, expected a dict of arrays by block"
         )
-    given = {name: a for name, a in (scores.shared or {}).items() if a is not None}
-    if given and not (each or written):
-        axes = {place.name: len(place.shape) for place in binding.places}
-        each = all(np.ndim(a) == axes.get(name, 0) + 1 for name, a in given.items())
+    if shared and not (each or written):
+        each = one_for_each(shared, places)
     return Sheet(
         binding.layout,
-        binding.places,
+        places,
         scores.node,
-        scores.shared,
+        shared,
         scores.edge,
         rows=placed.rows,
         edge_rows=placed.edge_rows,

@@ -32,8 +32,7 @@ class Mapped:
         self.lead, self.shapes = lead, tuple(given.shapes.values())
         flat = None if lengths is None else self.rows(lengths)
         self.batch = given.batch(flat, prod(lead))
-        layout = self.batch.space.layout
-        self.blocks = [layout.block(name) for name in self.batch.names]
+        self.blocks = self.batch.blocks
         #: Number of examples of one batch.
         self.n = self.batch.places.examples.n // max(prod(lead), 1)
 

@@ -61,7 +61,7 @@ class Given:
     @property
     def shared(self) -> list[bool]:
         """Whether all examples share the block of each tensor."""
-        return [self.space.layout.block(name).kind == "shared" for name in self.names]
+        return [block.kind == "shared" for block in self.batch.blocks]
 
     def tensors_of(self, answer: Any) -> list[torch.Tensor]:
         """Return arrays in the form of the scores as tensors, in the order of the given ones.
