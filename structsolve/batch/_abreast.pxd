@@ -45,7 +45,7 @@ cdef class Abreast:
     cdef double end_tops            # of the first state, and of the last: the largest, added
     # Pairs' scores less the largest, 0 where forbidden, (K, K); their exponentials; transposed; the
     # scores of the first state, and of the last, less the largest.
-    cdef float[::1] tables
+    cdef object tables
     cdef const float* scores
 
     # The order of the examples of a range: the longest first, so that those of a block are about

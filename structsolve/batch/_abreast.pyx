@@ -6,6 +6,7 @@ projections' own loops in doubles.
 
 import numpy as np
 
+cimport numpy as cnp
 from libc.math cimport INFINITY
 from libc.stdint cimport int64_t
 from libc.string cimport memcpy, memset
@@ -16,6 +17,8 @@ from ._sheets cimport Sheet
 cdef extern from "structsolve/batch/abreast_loops.h" nogil:
     const double ABREAST_SPAN
     const abreast_loops* loops_of "abreast_of"(const char*)
+
+cnp.import_array()
 
 cdef enum:
     LEAST_CHAINS = 8            # fewer leave most lanes empty
@@ -220,12 +223,13 @@ cdef Abreast abreast_of(projection, Sheet sheet):
     cdef const ss_loop_table* loops = ss_loops(stride)
     cdef const abreast_loops* own_loops = loops_of(loops.name)
     cdef const double* pairs
-    cdef double[::1] exponentials
+    cdef cnp.npy_intp size
+    cdef double* exponentials
     cdef float* table
     starts = getattr(projection, "linear_chain", None)
     if (starts is None or own_loops == NULL or layout.n < LEAST_CHAINS or sheet.shared_step
             or not sheet.node.single or sheet.node.data == NULL
-            or any([array.dtype != np.float32 for _, array in sheet.tables])):
+            or any([cnp.PyArray_TYPE(array) != cnp.NPY_FLOAT for _, array in sheet.tables])):
         return None
     own = Abreast.__new__(Abreast)
     own.loops, own.sheet, own.K, own.count = own_loops, sheet, K, own_loops.lanes
@@ -247,10 +251,13 @@ cdef Abreast abreast_of(projection, Sheet sheet):
     own.end_tops = tops[0] + tops[1]
     loops.range(K, pairs, stride, K, INFINITY, &low, &ignored)
     own.forbids = low == -INFINITY
-    exponentials = np.empty(K * stride)
-    loops.exp_rows(K, pairs, stride, K, own.top, &exponentials[0])
-    own.tables = np.empty(3 * K * K + 2 * K, np.float32)
-    own.scores = table = &own.tables[0]
+    size = K * stride
+    numbers = cnp.PyArray_EMPTY(1, &size, cnp.NPY_DOUBLE, 0)
+    exponentials = <double*>cnp.PyArray_DATA(numbers)
+    loops.exp_rows(K, pairs, stride, K, own.top, exponentials)
+    size = 3 * K * K + 2 * K
+    own.tables = cnp.PyArray_EMPTY(1, &size, cnp.NPY_FLOAT, 0)
+    own.scores = table = <float*>cnp.PyArray_DATA(own.tables)
     for s in range(K):
         for t in range(K):
             table[s * K + t] = max(pairs[s * stride + t] - own.top, -2 * ABREAST_SPAN)

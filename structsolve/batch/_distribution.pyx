@@ -134,7 +134,8 @@ cdef class Numbers(Pass):
         n = scores.layout.n
         if labels is not None:
             self.labels = _with_spare(labels, np.int32)
-        self.outside = _with_spare(np.zeros(n) if outside is None else outside, np.uint8)
+        self.outside = (np.zeros(n + 1, np.uint8) if outside is None else
+                        _with_spare(outside, np.uint8))
         if labels is not None and (self.labels.shape[0] <= scores.layout.label_offsets[n]
                                    or self.outside.shape[0] <= n):
             raise ValueError(f"labels: found {len(labels)}, expected those of {n} examples")
@@ -154,14 +155,14 @@ cdef class Numbers(Pass):
         if self.second is None or bounded.forbids:  # cross-entropies may be infinite
             self.lanes = self.second = None
             return 0
-        table, other = (np.asarray(one.tables)[: one.K**2] for one in (self.lanes, self.second))
+        table, other = (one.tables[: one.K**2] for one in (self.lanes, self.second))
         self.table = table - other if self.kind == DIVERGENCE else other
         return 0
 
     cdef int open_slopes(self) except -1:
         # Behind the table, what Abreast.covariances() needs.
         cdef Py_ssize_t K = self.lanes.K
-        tables = np.asarray(self.lanes.tables)
+        tables = self.lanes.tables
         table = tables[: K**2] if self.kind == ENTROPY else np.asarray(self.table)
         along = table * tables[K**2 : 2 * K**2]
         self.table = np.concatenate([table, along, along.reshape(K, K).T.ravel()])

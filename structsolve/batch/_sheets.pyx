@@ -256,12 +256,13 @@ cdef class Sheet:
 
     def __init__(self, PartLayout layout not None, list places not None, node, shared, edge,
                  rows=None, edge_rows=None, bint each=False, bint written=False):
-        cdef double[::1] view
+        cdef cnp.npy_intp size
         self.layout, self.places, self.owners, self.tables = layout, places, [], []
         self.n_shared = layout.n if each else 1
         self.shared_step = layout.shared_size if each else 0
-        view = np.zeros(self.n_shared * layout.shared_size + 1)
-        self.table, self.shared = view, &view[0]
+        size = self.n_shared * layout.shared_size + 1
+        self.table = cnp.PyArray_ZEROS(1, &size, cnp.NPY_DOUBLE, 0)
+        self.shared = <double*>cnp.PyArray_DATA(self.table)
         if shared:
             known = {place.name: place for place in places if place.kind == "shared"}
             for name, array in shared.items():
@@ -434,7 +435,7 @@ def _checked(array, place, bint written):
         raise TypeError(
             f"scores: the block {place.name!r} is a {type(array).__name__}, expected a NumPy array"
         )
-    if isinstance(array, np.ma.MaskedArray):
+    if type(array) is not np.ndarray and isinstance(array, np.ma.MaskedArray):
         raise TypeError(
             f"scores: the block {place.name!r} is a masked array, expected a plain one: "
             "-inf forbids a part, and rows= leaves rows out"
