@@ -11,7 +11,7 @@ from ._loops import best_of, drawn, labels_of, marginals_of
 from .binding import binding_of
 from .products import jacobian_product
 from .scores import Scores
-from .values import each_like, sheet_of
+from .values import answer_of, sheet_of
 
 #: Limit of labels per example: memory is allocated for all of them at once.
 MOST_LABELS = 1_000_000
@@ -137,8 +137,7 @@ def marginals(
     binding = binding_of(space, scores)
     bound, n = binding.projection(projection), binding.layout.n
     source, values = sheet_of(scores, binding), np.empty(n)
-    answer = each_like(scores, source)
-    target = sheet_of(answer, binding, scores, each=True, written=True)
+    answer, target = answer_of(scores, source, binding, True)
     marginals_of(source, target, bound, values, n_jobs, binding.rooms)
     return answer, values
 

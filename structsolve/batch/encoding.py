@@ -8,7 +8,7 @@ from ._encoding import write_parts
 from ._loops import check_labels
 from .binding import binding_of
 from .scores import Scores
-from .values import each_like, flat_labels, sheet_of
+from .values import answer_of, flat_labels, sheet_of
 
 
 def encode(space: Any, scores: Scores, labels: Any) -> Scores:
@@ -46,6 +46,6 @@ def encode(space: Any, scores: Scores, labels: Any) -> Scores:
     bound = binding.parts()
     labels = flat_labels(labels)
     check_labels(binding.layout, labels, bound.n_states)
-    answer = each_like(scores, sheet_of(scores, binding))
-    write_parts(sheet_of(answer, binding, scores, each=True, written=True), bound, labels)
+    answer, target = answer_of(scores, sheet_of(scores, binding), binding, True)
+    write_parts(target, bound, labels)
     return answer

@@ -13,7 +13,7 @@ from ._loops import check_labels
 from .answers import argmax
 from .binding import Binding, binding_of, fingerprint
 from .scores import Scores
-from .values import checked_weights, each_like, flat_labels, like, sheet_of
+from .values import answer_of, checked_weights, flat_labels, sheet_of
 
 
 def number(
@@ -110,8 +110,7 @@ def number_gradient(
     if second is not None:
         operands |= {"other": _sheet_beside(second, scores, binding), "by_other": by_other}
     numbers = Numbers(kind, source, projection, **operands)
-    answer = each_like(own, source) if each else like(own, source)
-    target = sheet_of(answer, binding, own, each=each or bool(source.shared_step), written=True)
+    answer, target = answer_of(own, source, binding, each)
     run: dict[str, Any] = {"bounds": binding.bounds, "n_jobs": n_jobs, "rooms": binding.rooms}
     gradients_of(numbers, target, weights=weights, values=values, **run)
     return answer

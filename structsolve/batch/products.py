@@ -10,7 +10,7 @@ from ..surrogates._fenchel_young import FenchelYoung
 from ._loops import derivatives
 from .binding import Binding, binding_of
 from .scores import Scores
-from .values import checked_weights, each_like, flat_labels, like, sheet_of
+from .values import answer_of, checked_weights, flat_labels, sheet_of
 
 
 def hessian_product(
@@ -145,8 +145,7 @@ def jacobian_product(
     if weights is not None:
         weights = checked_weights(weights, binding.layout.n)
     source, along = sheet_of(scores, binding), _sheet_along(directions, scores, binding)
-    answer = each_like(scores, source) if each else like(scores, source)
-    target = sheet_of(answer, binding, scores, each=each, written=True)
+    answer, target = answer_of(scores, source, binding, each)
     rooms, bounds = binding.rooms, binding.bounds
     run: dict[str, Any] = {"bounds": bounds, "n_jobs": n_jobs, "rooms": rooms}
     derivatives(source, along, target, bound, weights=weights, **run)

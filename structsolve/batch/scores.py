@@ -21,8 +21,8 @@ class Scores:
         examples, one example after the other.  Rows of one number may be a flat array.
     shared : dict of str to ndarray, optional
         Blocks that all positions share (``"transition"``, ``"start"``, ...), of the block's shape;
-        missing ones score 0.  :func:`argmax`, :func:`k_best` and :func:`samples` also
-        take an array for each example, of shape (n, ...) with that of the block.
+        missing ones score 0.  There may be an array for each example, of shape (n, ...)
+        with that of the block; then of each block that is given.
     edge : ndarray of shape (rows, ...), optional
         Scores of the edge block, one row per edge; they are 0 without it.
     examples : Examples

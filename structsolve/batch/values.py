@@ -49,7 +49,7 @@ def value_and_gradient(
         Arrays for the gradient, of the shapes of those of ``scores``.
     each : bool, default=False
         The gradient's shared blocks have one array for each example, of shape (n, ...) with that
-        of the block, as those of ``scores`` may have; then no ``out``.
+        of the block, as where those of ``scores`` have; then no ``out``.
 
     Returns
     -------
@@ -86,14 +86,11 @@ def value_and_gradient(
     source = sheet_of(scores, binding)
     if weights is not None:
         weights = checked_weights(weights, binding.layout.n)
-    if out is None:
-        gradient = (each_like if each else like)(scores, source)
-    elif each:
+    if out is not None and each and not source.shared_step:
         raise ValueError("out: expected None where each example has a gradient of its own")
-    else:
+    if out is not None:
         _prepare(out, scores)
-        gradient = out
-    target = sheet_of(gradient, binding, scores, each=each, written=True)
+    gradient, target = answer_of(scores, source, binding, each, out)
     values = np.empty(binding.layout.n)
     rooms, bounds = binding.rooms, binding.bounds
     run: dict[str, Any] = {"bounds": bounds, "n_jobs": n_jobs, "rooms": rooms}
@@ -180,27 +177,36 @@ def like(scores: Scores, sheet: Sheet) -> Scores:
     )
 
 
-def each_like(scores: Scores, sheet: Sheet) -> Scores:
-    """Return arrays of the form of scores, but of each shared block one for each example.
+def answer_of(
+    scores: Scores, sheet: Sheet, binding: Binding, each: bool, out: Scores | None = None
+) -> tuple[Scores, Sheet]:
+    """Return arrays for an answer in the form of scores, and their sheet.
 
     Parameters
     ----------
     scores : Scores
     sheet : Sheet
         Sheet of these scores.
+    binding : Binding
+    each : bool
+        The answer has one array of each shared block for each example, even if the scores have one
+        for all.
+    out : Scores, optional
+        The arrays, if there are some.
 
     Returns
     -------
-    Scores
+    answer : Scores
+    sheet : Sheet
     """
-    answer, n = like(scores, sheet), scores.examples.n
-    if sheet.shared_step:  # the scores' own form
-        return answer
-    answer.shared = {
-        name: np.empty((n, *array.shape), array.dtype)
-        for name, array in (answer.shared or {}).items()
-    }
-    return answer
+    own = bool(sheet.shared_step)
+    answer = like(scores, sheet) if out is None else out
+    if out is None and each and not own:
+        answer.shared = {
+            name: np.empty((scores.examples.n, *array.shape), array.dtype)
+            for name, array in (answer.shared or {}).items()
+        }
+    return answer, sheet_of(answer, binding, scores, each=each or own, written=True)
 
 
 def _empty(array: np.ndarray | None, rows: Any) -> np.ndarray | None:

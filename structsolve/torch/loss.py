@@ -114,6 +114,7 @@ class StructuredLoss(Layer):
             In a dict they are ``"node"``; others are those of ``coef_``: ``"transition"``,
             ``"start"``, ``"end"``, ``"pair"``, which all examples share, and ``"edge"``, one table
             for each edge, (edges, K, K) packed or (examples, most, K, K).  Missing ones are 0.
+            What is shared may have an axis of examples first: then each has its own.
         labels : Tensor of int
             True labels as numbers of classes, of the shape of the node scores without their last
             axis, or packed.  Heads of words count from 1, 0 is the root.

@@ -170,6 +170,32 @@ def test_shared_blocks_of_single_examples():
         argmax(space, own)
 
 
+@pytest.mark.parametrize(
+    ("kind", "surrogate"),
+    [*((k, "margin") for k in KINDS), ("chain", "crf"), ("forests", "crf"), ("grammar", "crf")],
+)
+def test_losses_with_shared_blocks_of_single_examples(kind, surrogate):
+    rng = np.random.default_rng(8)
+    space, scores, labels = random_batch(kind, rng, n=4)
+    each = {name: rng.normal(size=(4, *array.shape)) for name, array in scores.shared.items()}
+    own = Scores(scores.node, each, scores.edge, scores.examples)
+    weights = np.array([1.0, -2.0, 0.5, 3.0])
+    for more in ({}, {"each": True}, {"out": copy.deepcopy(own)}):
+        values, gradient = value_and_gradient(
+            space, own, labels, surrogate, weights=weights, **more
+        )
+        for i in range(4):  # the others' weights are 0
+            shared = {name: array[i] for name, array in each.items()}
+            one = Scores(scores.node, shared, scores.edge, scores.examples)
+            mine = np.where(np.arange(4) == i, weights, 0)
+            told, alone = value_and_gradient(space, one, labels, surrogate, weights=mine)
+            assert told[i] == values[i]
+            rows = slice(*scores.examples.offsets[i : i + 2])
+            assert np.array_equal(gradient.node[rows], alone.node[rows])
+            for name, array in alone.shared.items():
+                assert np.array_equal(gradient.shared[name][i], array)
+
+
 @pytest.mark.parametrize("kind", sorted({*KINDS} - NO_ENTROPY))
 def test_marginals(kind):
     rng = np.random.default_rng(3)

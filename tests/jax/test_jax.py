@@ -46,6 +46,32 @@ def test_sentences_of_one_word_have_no_edges(lead):
     assert ours.decode("chain", scores, lengths).ravel().tolist() == [2, 2]
 
 
+@pytest.mark.parametrize("surrogate", ["margin", "crf"])
+@pytest.mark.parametrize("reduction", ["mean", "none"])
+def test_examples_may_have_shared_blocks_of_their_own(surrogate, reduction):
+    rng = np.random.default_rng(2)
+    node, tables = rng.normal(size=(3, 4, 2)), rng.normal(size=(3, 2, 2))
+    labels, lengths = rng.integers(2, size=(3, 4)), jnp.array([4, 2, 1])
+    loss = ours.StructuredLoss("chain", surrogate, reduction=reduction)
+    layer = theirs.StructuredLoss("chain", surrogate, reduction=reduction)
+    leaves = [torch.tensor(a, requires_grad=True) for a in (node, tables)]
+    wanted = layer(
+        dict(zip(("node", "transition"), leaves)), torch.tensor(labels), np.asarray(lengths)
+    )
+
+    def own(node, tables):
+        return loss({"node": node, "transition": tables}, labels, lengths)
+
+    equal(jax.jit(own)(node, tables), wanted)
+    slopes = jax.grad(lambda *a: own(*a).sum(), (0, 1))(node, tables)
+    for slope, theirs_ in zip(slopes, torch.autograd.grad(wanted.sum(), leaves)):
+        equal(slope, theirs_)
+    both = jax.vmap(own)(np.stack([node, 2 * node]), np.stack([tables, tables]))
+    equal(both[0], wanted)
+    if surrogate == "crf":
+        check_grads(own, (node, tables), order=2, atol=1e-4, rtol=1e-4)
+
+
 @pytest.mark.parametrize("name", CASES)
 def test_losses_and_gradients(name):
     case = CASES[name](np.random.default_rng(7))

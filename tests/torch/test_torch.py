@@ -59,6 +59,37 @@ def test_best_labels_score_most(name):
                 assert float(case.score(i, row)) == pytest.approx(best)
 
 
+@pytest.mark.parametrize("name", ["chain", "tree", "segments", "alignments", "mrf"])
+@pytest.mark.parametrize("surrogate", ["margin", "crf", "slack"])
+def test_examples_may_have_shared_blocks_of_their_own(name, surrogate):
+    case = CASES[name](np.random.default_rng(2))
+    n = len(case.truths)
+    each = {
+        block: torch.stack([(1 + i) * t.detach() for i in range(n)]).requires_grad_()
+        for block, t in case.scores.items()
+        if block not in ("node", "edge")
+    }
+    assert each
+    layer = StructuredLoss(case.structure, surrogate, reduction="none")
+    values = layer(case.scores | each, case.labels, **case.given)
+    total = values.square().sum()
+    slopes = dict(zip(each, torch.autograd.grad(total, list(each.values()))))
+    for i in range(n):
+        shared = {block: t[i].detach().requires_grad_() for block, t in each.items()}
+        alone = layer(case.scores | shared, case.labels, **case.given)[i]
+        torch.testing.assert_close(values[i], alone)
+        own = torch.autograd.grad(alone.square(), list(shared.values()))
+        for block, slope in zip(shared, own):
+            torch.testing.assert_close(slopes[block][i], slope)
+    if surrogate == "crf":
+        names = list(each)
+
+        def loss(*tensors):
+            return layer(case.scores | dict(zip(names, tensors)), case.labels, **case.given)
+
+        assert torch.autograd.gradgradcheck(loss, tuple(each.values()), atol=1e-4)
+
+
 def is_derivative(layer, case):
     """Compare a layer's gradients with differences, for every block."""
     names = list(case.scores)
