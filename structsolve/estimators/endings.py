@@ -9,7 +9,7 @@ from sklearn.exceptions import ConvergenceWarning
 
 from ..solvers.driver import Outcome
 from .collapse import collapse
-from .fitting import TrainingData
+from .fitting import TrainingData, scale_hint
 
 
 def warn_of_end(model: Any, outcome: Outcome, hint: str, unfinished: bool) -> None:
@@ -64,6 +64,20 @@ def warn_of_end(model: Any, outcome: Outcome, hint: str, unfinished: bool) -> No
             ConvergenceWarning,
             stacklevel=5,
         )
+
+
+def warn_of_scales(model: Any, data: TrainingData) -> None:
+    """Warn if ``alpha="auto"`` leaves small columns without weights.
+
+    Parameters
+    ----------
+    model : StructuredSVM
+        Fitted; see :func:`warn_of_end`.
+    data : TrainingData
+    """
+    hint = scale_hint(data.space, data.examples, "scale_features" in model.get_params(), True)
+    if hint:
+        warnings.warn(hint.removeprefix("; "), UserWarning, stacklevel=4)
 
 
 def warn_of_collapse(model: Any, data: TrainingData) -> None:

@@ -263,7 +263,7 @@ SCALES = 100
 LARGE = 10
 
 
-def scale_hint(space: Any, examples: Examples, optional: bool = False) -> str:
+def scale_hint(space: Any, examples: Examples, optional: bool = False, alpha: bool = False) -> str:
     """Return a hint if the columns of the features differ much in scale, or are all large.
 
     Parameters
@@ -273,6 +273,9 @@ def scale_hint(space: Any, examples: Examples, optional: bool = False) -> str:
         Packed.
     optional : bool, default=False
         The estimator has ``scale_features``.
+    alpha : bool, default=False
+        Training ended, but with ``alpha="auto"``, which follows the largest columns: only dense
+        columns that differ count.
 
     Returns
     -------
@@ -285,6 +288,8 @@ def scale_hint(space: Any, examples: Examples, optional: bool = False) -> str:
     if nodes is None or nodes.shape[0] == 0 or nodes.shape[1] < 2:
         return ""
     if hasattr(nodes, "indptr"):
+        if alpha:  # rare columns may be as they should
+            return ""
         largest = np.zeros(nodes.shape[1])
         np.maximum.at(largest, nodes.indices, np.abs(nodes.data))
     else:
@@ -294,7 +299,7 @@ def scale_hint(space: Any, examples: Examples, optional: bool = False) -> str:
         return ""
     low, high = order[np.argmin(largest[order])], order[np.argmax(largest[order])]
     apart = largest[high] > SCALES * largest[low]
-    if not apart and not largest[low] > LARGE:
+    if not apart and (alpha or not largest[low] > LARGE):
         return ""
     plain = space.structure.single_node or space.structure.label_sets
     scaler = "MaxAbsScaler()" if hasattr(nodes, "indptr") else "StandardScaler()"
@@ -306,6 +311,7 @@ def scale_hint(space: Any, examples: Examples, optional: bool = False) -> str:
         if apart
         else f"columns of X are large (each reaches {largest[low]:.3g} or more)"
     )
-    return f"; {told}, which slows training down: put {scaler} before the model" + (
+    why = "and alpha='auto' is that of the largest" if alpha else "which slows training down"
+    return f"; {told}, {why}: put {scaler} before the model" + (
         ", or set scale_features=True" if optional and examples.scaling is None else ""
     )

@@ -25,10 +25,10 @@ from ..structure.used_columns import with_used_columns
 from ..surrogates.given_marginals import KEY
 from ..utils.parallel import effective_jobs
 from ..utils.progress import stage
-from .alpha import chosen_alpha
+from .alpha import chosen_alpha, is_auto
 from .class_weight import weighed
 from .common import OnlyIf, generator_of
-from .endings import warn_of_collapse, warn_of_end
+from .endings import warn_of_collapse, warn_of_end, warn_of_scales
 from .fitted import FittedMixin
 from .fitting import (
     TrainingData,
@@ -404,6 +404,8 @@ class StructuredSVM(AlphaPathMixin, FittedMixin, BaseEstimator):
         hint = ""
         if outcome.reason == "max_iter" and kernel is None:
             hint = scale_hint(data.space, data.examples, "scale_features" in self.get_params())
+        elif is_auto(self.alpha) and outcome.reason == "converged" and kernel is None:
+            warn_of_scales(self, data)
         self._finish(data.space, outcome, problem.model(outcome.w), hint=hint)
         data.w = outcome.w
         self._remember_names(data.X)

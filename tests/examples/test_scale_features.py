@@ -201,3 +201,27 @@ def test_the_warning_names_the_option():
     with pytest.warns(ConvergenceWarning) as caught:
         model.set_params(scale_features=True).fit(X, y)
     assert "scale_features" not in str(caught[0].message)
+
+
+def test_alpha_of_the_largest_columns_is_told():
+    rng = np.random.default_rng(0)
+    y = np.repeat([0, 1, 2], 30)
+    X = np.column_stack([np.eye(3)[y], 50 * rng.normal(size=(90, 2))])
+    unlike, even = X * [0.1, 1, 1, 1, 10], X * [1, 1, 1, 0.02, 0.02]
+    told = "columns of X differ in scale .*StandardScaler.*, or set scale_features=True"
+    with pytest.warns(UserWarning, match=told):
+        raw = StructuredSVM("multiclass").fit(unlike, y)
+    assert raw.stop_reason_ == "converged"
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        for X, settings in (
+            (even, {}),
+            (unlike, {"scale_features": True}),
+            (unlike, {"alpha": 100.0}),
+            (unlike, {"kernel": "rbf"}),
+            (sp.csr_matrix(unlike), {"tol": 0.1}),
+        ):
+            model = StructuredSVM("multiclass", **settings).fit(X, y)
+            assert model.stop_reason_ == "converged"
+        assert StructuredSVM("multiclass", scale_features=True).fit(unlike, y).score(unlike, y) == 1
+    assert raw.score(unlike, y) < 0.9
