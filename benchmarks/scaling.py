@@ -1,6 +1,6 @@
 """Columns of unlike scale: training on raw features, with scale_features, and in a pipeline.
 
-All three stop at a relative gap of 1e-3 or after 100 passes, the defaults.  emotions has label
+All stop at the default gap or after 100 passes.  emotions has label
 sets, the other sets have classes (a random half of the rows is for the test).
 """
 
