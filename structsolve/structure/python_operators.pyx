@@ -199,6 +199,13 @@ cdef class PythonLoss(Loss):
         self.decomposes = hasattr(owner, "loss_costs")
         self.has_costs = hasattr(owner, "costs")
 
+    def __str__(self):
+        has = {"loss_costs": self.decomposes, "costs": self.has_costs}
+        lacks = " and ".join(f"{method}()" for method, defined in has.items() if not defined)
+        own = self.adapter.owner is self.adapter.space
+        name = "loss()" if own else type(self.adapter.owner).__name__
+        return f"{name}, without {lacks}," if lacks else name
+
     def check_truths(self, labels):
         """Refuse labels unseen in training, if the loss does not support them.
 
