@@ -127,3 +127,26 @@ def test_a_value_of_argmax_is_a_number(value):
 
     with pytest.raises(ValueError, match=r"argmax\(\) of .*expected a number"):
         StructuredSVM(py_chain(argmax=argmax), max_iter=2).fit(X, Y)
+
+
+@pytest.mark.parametrize("inside", [None, "x", np.array([True, False])])
+def test_contains_answers_with_a_bool(inside):
+    structure = py_chain(contains=lambda self, label, examples, i: inside)
+    with pytest.raises(TypeError, match=r"contains\(\) of structure 'py-chain' returned .* a bool"):
+        StructuredSVM(structure).fit(X, Y)
+
+
+@pytest.mark.parametrize(
+    ("surrogate", "told"),
+    [
+        ("margin", r"; loss\(\), without loss_costs\(\), does not decompose and"),
+        ("slack", r"; loss\(\), without loss_costs\(\), does not decompose and"),
+        ("max-min", r"; OnlyCosts, without costs\(\), on structure 'py-chain' is not"),
+    ],
+)
+def test_what_a_loss_lacks_is_named(surrogate, told):
+    methods = {"loss": lambda self, *given: 0.0, "costs": None, "loss_names": ("own",)}
+    only = type("OnlyCosts", (Counted,), {"loss_costs": lambda self, *given: ({}, 0.0)})()
+    loss = only if surrogate == "max-min" else "own"
+    with pytest.raises(ValueError, match=told):
+        StructuredSVM(py_chain(**methods), surrogate=surrogate, loss=loss).fit(X, Y)
