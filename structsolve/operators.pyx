@@ -257,6 +257,9 @@ cdef class Loss(Operator):
         ``averaged``.
     """
 
+    def __str__(self):
+        return type(self).__name__
+
     def check_truths(self, labels):
         """Refuse true labels without a value of this loss; called once, before any other method.
 

@@ -194,7 +194,7 @@ def label_costs(Loss loss not None, const int[::1] truths not None, Py_ssize_t s
     """
     cdef PartLayout layout = loss.layout
     if not loss.decomposes:
-        raise ValueError(f"{type(loss).__name__} does not decompose over the parts")
+        raise ValueError(f"{loss} does not decompose over the parts")
     _check_width(loss, size)
     _check_labels(layout, truths, loss.n_states + loss.takes_unseen if loss.n_states else 0)
     rows = aligned_zeros(layout.n * size + 8)
@@ -231,7 +231,7 @@ def surrogates(Oracle oracle not None, Loss loss not None, const double[:, ::1] 
     cdef PartLayout layout = oracle.layout
     cdef Py_ssize_t size = theta.shape[1]
     if not loss.decomposes:
-        raise ValueError(f"{type(loss).__name__} does not decompose over the parts")
+        raise ValueError(f"{loss} does not decompose over the parts")
     _check_rows(layout, theta.shape[0])
     _check_labels(layout, truths, loss.n_states + loss.takes_unseen if loss.n_states else 0)
     _check_width(oracle, size)

@@ -47,7 +47,7 @@ def max_min_projection(task: Any, settings: Any) -> Projection:
     if not loss.has_costs:
         raise ValueError(
             f"surrogate 'max-min' needs a loss that is linear in the parts of either label; "
-            f"{type(loss).__name__} on structure {name!r} is not; "
+            f"{loss} on structure {name!r} is not; "
             f"{loss_advice(space, layout, lambda one: one.has_costs)}"
         )
     if settings.closed_form:

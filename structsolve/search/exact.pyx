@@ -67,7 +67,7 @@ cdef class Counting(Search):
         if not plane.g_loss.decomposes:
             raise ValueError(
                 f"search 'exact' needs a loss that decomposes over the nodes, or the 0-1 loss with "
-                f"an oracle that has k-best; {type(plane.g_loss).__name__} does not decompose; use "
+                f"an oracle that has k-best; {plane.g_loss} does not decompose; use "
                 "search='convex-hull'"
             )
         if plane.states == 0:

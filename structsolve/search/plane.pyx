@@ -115,7 +115,7 @@ cdef class LabelPlane:
                 why = "a relaxation is searched, not labels"
             raise ValueError(
                 f"the searches need a loss that decomposes over the parts, or the 0-1 loss with an "
-                f"oracle that has k-best; {type(loss).__name__} does not decompose and {why}"
+                f"oracle that has k-best; {loss} does not decompose and {why}"
             )
         for power in (cones, relaxation):
             if power is not None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+import reprlib
 import time
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -181,12 +182,12 @@ class _Course:
         names = {k: f"surrogate_{k}" for k in self._memory()}
         memory = {k: arrays.pop(name) for k, name in names.items() if name in arrays}
         self.surrogate.remember(memory)
-        check_state((meta["run"], arrays), run.state())
+        check_state((meta["run"], arrays), _state_of(run))
         run.restore(meta["run"], arrays)
 
     def _state(self) -> Content:
-        meta, arrays = self.run.state()
-        arrays = dict(arrays) | {f"surrogate_{k}": v for k, v in self._memory().items()}
+        meta, arrays = _state_of(self.run)
+        arrays = arrays | {f"surrogate_{k}": v for k, v in self._memory().items()}
         if self.best_w is not None:
             arrays["best_validation_w"] = self.best_w
         outer = {"history": self.history, "run": meta, "stale": self.stale}
@@ -336,13 +337,24 @@ def _record_of(run: Run, record: Any) -> dict[str, Any]:
 
 
 def _weights_of(run: Run) -> np.ndarray:
-    w = np.asarray(run.weights())
-    if w.dtype != np.float64 or w.ndim != 1:
+    w, dim = np.asarray(run.weights()), run.given.problem.dim
+    if w.dtype != np.float64 or w.shape != (dim,):
         raise TypeError(
             f"{type(run).__name__}.weights() returned {w.dtype} of shape {w.shape}, expected "
-            "float64 (dim,)"
+            f"float64 ({dim},)"
         )
     return w
+
+
+def _state_of(run: Run) -> Content:
+    state = run.state()
+    pair = isinstance(state, tuple) and len(state) == 2
+    if not (pair and all(isinstance(part, dict) for part in state)):
+        raise TypeError(
+            f"{type(run).__name__}.state() returned {reprlib.repr(state)}, expected a pair of "
+            "dicts: what JSON can hold, and arrays"
+        )
+    return state
 
 
 def _overflown(value: Any) -> bool:

@@ -460,7 +460,13 @@ class Space:
         if type(self).contains is Space.contains:
             return
         for i, label in enumerate(pieces(flat, examples.label_offsets)):
-            if not self.contains(label, examples, i):
+            inside = self.contains(label, examples, i)
+            if not isinstance(inside, (bool, np.bool_, int)):
+                raise TypeError(
+                    f"example {i}: contains() of structure {self.structure.name!r} returned "
+                    f"{inside!r}, expected a bool"
+                )
+            if not inside:
                 raise ValueError(
                     f"example {i}: the true label is no label of structure "
                     f"{self.structure.name!r} (contains() is False); correct the label, or leave "

@@ -632,7 +632,7 @@ def augment(Loss loss not None, Py_ssize_t i, truth, double scale, theta):
         theta, np.float64, "theta", _sizes(loss, i)[0], writable=True)
     cdef double constant
     if not loss.decomposes:
-        raise ValueError(f"{type(loss).__name__} does not decompose over the parts")
+        raise ValueError(f"{loss} does not decompose over the parts")
     with nogil:
         constant = loss.augment(i, &true_label[0], scale, &view[0])
     return constant

@@ -103,7 +103,7 @@ cdef class PythonOracle(Oracle):
 
     cdef tuple claim(self, Py_ssize_t i, object answer):
         # -inf is the value of a label that a constraint forbids.
-        if answer[1] == -INFINITY:
+        if getattr(answer[1], "ndim", 0) == 0 and answer[1] == -INFINITY:
             return answer
         return self.adapter.pair("argmax", i, answer, "a pair (label, value)")
 
@@ -199,6 +199,13 @@ cdef class PythonLoss(Loss):
         self.decomposes = hasattr(owner, "loss_costs")
         self.has_costs = hasattr(owner, "costs")
 
+    def __str__(self):
+        has = {"loss_costs": self.decomposes, "costs": self.has_costs}
+        lacks = " and ".join(f"{method}()" for method, defined in has.items() if not defined)
+        own = self.adapter.owner is self.adapter.space
+        name = "loss()" if own else type(self.adapter.owner).__name__
+        return f"{name}, without {lacks}," if lacks else name
+
     def check_truths(self, labels):
         """Refuse labels unseen in training, if the loss does not support them.
 
@@ -252,16 +259,25 @@ cdef class PythonKBest(KBest):
 
     cdef Py_ssize_t kbest(self, Py_ssize_t i, const double* theta, Py_ssize_t k, int* labels,
                           double* values, char* work) except -1 nogil:
-        cdef Py_ssize_t n = 0
+        cdef Py_ssize_t n = 0, size = self.layout.label_size(i)
+        cdef double scale = 0
         with gil:
             named = self.adapter.named(i, self.adapter.flat(i, theta))
             answers = self.adapter.ask("kbest", i, (named, k))
             if not hasattr(answers, "__len__"):
                 self.adapter.refuse("kbest", i, repr(answers), "a list of labels")
+            seen = set()
             for answer in answers[:k]:
                 self.adapter.read_label("kbest", i, answer, labels)
-                values[n] = self.adapter.parts_of(i, labels).dot(theta)
-                labels += self.layout.label_size(i)
+                values[n] = self.adapter.parts_of(i, labels).dot(theta, &scale)
+                if n and values[n] > values[n - 1] + 1e-6 * (1 + scale):
+                    self.adapter.refuse("kbest", i, f"label {n + 1} with score {values[n]:.9g} "
+                                        f"behind one with {values[n - 1]:.9g}", "the best first")
+                label = (<char*>labels)[:size * sizeof(int)]
+                if label in seen:
+                    self.adapter.refuse("kbest", i, f"{answer!r} twice", "different labels")
+                seen.add(label)
+                labels += size
                 n += 1
         return n
 

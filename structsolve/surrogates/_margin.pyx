@@ -41,7 +41,7 @@ cdef class MarginRescaling(OneLabel):
         if augmented is None and not loss.decomposes and not (loss.zero_one and kbest is not None):
             raise ValueError(
                 f"surrogate 'margin' needs a loss that decomposes over the parts, or the 0-1 loss "
-                f"with an oracle that has k-best; {type(loss).__name__} does not decompose and "
+                f"with an oracle that has k-best; {loss} does not decompose and "
                 f"{type(oracle).__name__} has "
                 f"{'no k-best' if kbest is None else 'k-best but the loss is not 0-1'}"
             )

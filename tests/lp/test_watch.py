@@ -39,7 +39,7 @@ def least(self, examples, i, theta):
 
 
 def last_ones(self, examples, i, theta, k):
-    return PyChainSpace.kbest(self, examples, i, turned(theta), k)
+    return PyChainSpace.kbest(self, examples, i, turned(theta), k)[::-1]
 
 
 def constant(self, examples, i, theta):

@@ -4,6 +4,7 @@ import types
 
 import numpy as np
 import pytest
+from python_structures import PyChainSpace, py_chain
 
 from structsolve import Named, StructuredSVM, TaskLoss, get_structure, hookimpl, registry
 from structsolve.lp import Answer, Highs
@@ -92,3 +93,60 @@ def test_a_wrapper_of_declarations_is_reported():
     with pytest.warns(UserWarning, match="nothing calls a wrapper of it"):
         registry.default().register(plugin)
     registry.default().unregister(plugin)
+
+
+@pytest.mark.parametrize(
+    "order, told",
+    [
+        ([2, 1, 0], "kbest.* label 2 with score .* behind one with .*, expected the best first"),
+        ([0, 1, 0], "expected the best first|twice, expected different labels"),
+        ([0, 0, 1], "twice, expected different labels"),
+    ],
+)
+def test_k_best_labels_are_different_and_sorted(order, told):
+    def kbest(self, examples, i, theta, k):
+        return PyChainSpace.kbest(self, examples, i, theta, k)[order]
+
+    model = StructuredSVM(py_chain(kbest=kbest), max_iter=2).fit(X, Y)
+    with pytest.raises(ValueError, match=told):
+        model.predict_kbest(X, 3)
+
+
+def test_k_best_labels_may_tie():
+    def kbest(self, examples, i, theta, k):
+        return PyChainSpace.kbest(self, examples, i, theta, k)[::-1]
+
+    model = StructuredSVM(py_chain(kbest=kbest), alpha=1e9, max_iter=2).fit(X, Y)
+    assert all(len(best) == 3 for best in model.predict_kbest(X, 3))
+
+
+@pytest.mark.parametrize("value", [np.zeros(2), [0.0], "much", None])
+def test_a_value_of_argmax_is_a_number(value):
+    def argmax(self, examples, i, theta):
+        return PyChainSpace.argmax(self, examples, i, theta), value
+
+    with pytest.raises(ValueError, match=r"argmax\(\) of .*expected a number"):
+        StructuredSVM(py_chain(argmax=argmax), max_iter=2).fit(X, Y)
+
+
+@pytest.mark.parametrize("inside", [None, "x", np.array([True, False])])
+def test_contains_answers_with_a_bool(inside):
+    structure = py_chain(contains=lambda self, label, examples, i: inside)
+    with pytest.raises(TypeError, match=r"contains\(\) of structure 'py-chain' returned .* a bool"):
+        StructuredSVM(structure).fit(X, Y)
+
+
+@pytest.mark.parametrize(
+    ("surrogate", "told"),
+    [
+        ("margin", r"; loss\(\), without loss_costs\(\), does not decompose and"),
+        ("slack", r"; loss\(\), without loss_costs\(\), does not decompose and"),
+        ("max-min", r"; OnlyCosts, without costs\(\), on structure 'py-chain' is not"),
+    ],
+)
+def test_what_a_loss_lacks_is_named(surrogate, told):
+    methods = {"loss": lambda self, *given: 0.0, "costs": None, "loss_names": ("own",)}
+    only = type("OnlyCosts", (Counted,), {"loss_costs": lambda self, *given: ({}, 0.0)})()
+    loss = only if surrogate == "max-min" else "own"
+    with pytest.raises(ValueError, match=told):
+        StructuredSVM(py_chain(**methods), surrogate=surrogate, loss=loss).fit(X, Y)

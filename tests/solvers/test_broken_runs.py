@@ -24,12 +24,12 @@ class Broken(Run):
         return self.make(self.given.problem.dim)
 
 
-def fit_with(start):
+def fit_with(start, **settings):
     class Own(Solver):
         name = "own"
 
     Own.start = lambda self, given: start(given)
-    return StructuredSVM("chain", solver=Own(), max_iter=2).fit(X, Y)
+    return StructuredSVM("chain", solver=Own(), max_iter=2, **settings).fit(X, Y)
 
 
 @pytest.mark.parametrize(
@@ -48,7 +48,12 @@ def test_records_are_checked(record, told):
 
 @pytest.mark.parametrize(
     "weights",
-    [lambda n: None, lambda n: np.zeros(n, np.float32), lambda n: np.zeros((1, n))],
+    [
+        lambda n: None,
+        lambda n: np.zeros(n, np.float32),
+        lambda n: np.zeros((1, n)),
+        lambda n: np.zeros(n - 1),
+    ],
 )
 def test_weights_are_checked(weights):
     with pytest.raises(TypeError, match=r"Broken\.weights\(\) returned .*expected float64"):
@@ -59,3 +64,10 @@ def test_weights_are_checked(weights):
 def test_what_start_returns_is_checked(run):
     with pytest.raises(TypeError, match=rf"start\(\) returned {run}, expected a Run"):
         fit_with(lambda given: run)
+
+
+@pytest.mark.parametrize("state", [None, {}, ({}, None), ([], {}), ({}, {}, {})])
+def test_states_are_checked(tmp_path, state):
+    start = type("Broken", (Broken,), {"state": lambda self: state})
+    with pytest.raises(TypeError, match=r"Broken\.state\(\) returned .*expected a pair of dicts"):
+        fit_with(start, checkpoint=tmp_path / "run.checkpoint")

@@ -235,7 +235,10 @@ class _State:
             pace = np.log(self.gaps[0] / gap) / PACE
             if np.log(relative / tol) > pace * (most - self.alternation):
                 return "settled"
-        self.inner = min(inner, max(INNER * (inner if no_gap else relative), INNER * tol))
+        share = INNER * (inner if no_gap else relative)
+        if gained <= 1e-12 * size:  # the answer is no better than the start
+            share = min(share, 0.5 * inner)
+        self.inner = min(inner, max(share, INNER * tol))
         return None
 
 

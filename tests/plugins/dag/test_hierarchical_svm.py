@@ -1,5 +1,7 @@
 """HierarchicalSVM against general convex solvers; use of its weights; files."""
 
+from types import SimpleNamespace
+
 import cvxpy as cp
 import networkx as nx
 import numpy as np
@@ -16,6 +18,7 @@ import structsolve
 from structsolve import HierarchicalSVM, HierarchicalSVMCV
 from structsolve.plugins.dag import Hierarchy, PathCost, node_weights
 from structsolve.plugins.dag.svm import alternation
+from structsolve.plugins.dag.svm.alternation import _State, first_weights
 from structsolve.plugins.dag.svm.shared import best_weights, penalty
 
 TREE = nx.DiGraph([("r", "a"), ("r", "b"), ("b", "c"), ("b", "d"), ("d", "e"), ("d", "f")])
@@ -116,6 +119,17 @@ def test_learned_weights_reach_the_joint_optimum(kind, seed):
     assert ends[-1]["joint_gap"] <= 1e-3 * objectives[-1]
     assert (brute_paths(hierarchy) @ model.node_weights_).max() <= 1 + 1e-6
     assert [r["pass"] for r in model.history_] == list(range(1, len(model.history_) + 1))
+
+
+def test_an_alternation_without_gain_tightens_the_next_problem():
+    hierarchy, outcome = Hierarchy(GRAPHS["tree"]), SimpleNamespace(reason="converged", history=[])
+    inner = []
+    for gained in (0.01, 0.0):
+        state = _State(hierarchy, 0.05, 1e-3, first_weights(hierarchy), 0.1, objective=1.0)
+        state.gaps = [0.5]
+        assert state.ended(outcome, gained, 50) is None
+        inner.append(state.inner)
+    assert inner == [0.1, 0.05]
 
 
 def test_learned_weights_of_data_that_need_one_node_only():

@@ -190,12 +190,13 @@ def test_labels_known_in_full_give_a_structured_svm(name, solver):
 
 def test_xor_chains_need_hidden_states():
     (X, Y), test = xor_chains(40, 0), xor_chains(100, 1)
-    settings = {"alpha": 0.01, "tol": 0.01}
+    settings = {"alpha": 0.05, "tol": 0.01}
     assert StructuredSVM("chain", **settings).fit(X, Y).score(*test) < 0.6
     assert LatentSVM("chain", n_hidden=2, **settings).fit(X, Y).score(*test) >= 0.95
-    model = LatentSVM("chain", n_hidden=2, init="random", n_init=3, **settings).fit(X, Y)
+    # One start in eight ends in a poor optimum, and rounding decides which one.
+    model = LatentSVM("chain", n_hidden=2, init="random", n_init=4, **settings).fit(X, Y)
     assert model.score(*test) >= 0.95
-    assert len(model.objectives_) == 3
+    assert len(model.objectives_) == 4
     assert model.rounds_[-1]["objective"] == min(model.objectives_)
     assert {record["start"] for record in model.rounds_} == {int(np.argmin(model.objectives_))}
 
