@@ -496,3 +496,13 @@ class TestUnreadArrays:
         np.savez(tmp_path / "x.npz", costs=np.eye(2), **{name: np.ones(3)})
         assert main(["decode", str(tmp_path / "x.npz")]) == 2
         assert main(["decode", str(tmp_path / "x.npz"), "--target", "costs"]) == 0
+
+
+def test_a_table_of_words_below_names(tmp_path):
+    path = tmp_path / "mushrooms.csv"
+    path.write_text("Class,cap,odour\np,x,n\ne,b,n\n")
+    X, y = read_examples(path)
+    assert (X.tolist(), y.tolist()) == ([[0, 1, 1], [1, 0, 1]], ["p", "e"])
+    for rows in ("p,y,n\ne,b,n\n", "class,a\nclass,b\n"):  # values, no names
+        path.write_text(rows)
+        assert len(read_examples(path)[1]) == 2
