@@ -262,6 +262,8 @@ def test_svmlight_sequences_and_columns_of_test_data(tmp_path):
         ("1 1:1\n1 2:x\n", "line 2: found '2:x'; expected column:number"),
         ("1 1:1\n1 2\n", "line 2: found '2'; expected column:number"),
         ("1 1:nan\n", "line 1: found '1:nan'; expected column:number, finite"),
+        ("1 1:2 # a_b\n1 1:1_0\n", "line 2: found '1:1_0'; expected column:number, finite"),
+        ("1_0 1:1\n", "line 1: found the label '1_0'; expected a number"),
         ("1 2:1\n1 0:1\n", "line 2: found '0:1'; expected columns that count from 1"),
         ("1 2:1 1:1\n", "line 1: found '1:1'; expected a column after 2"),
         ("1 qid:1 1:1\n1 1:1\n", "line 2: found no qid; expected a qid on all lines"),
