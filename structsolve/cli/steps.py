@@ -39,7 +39,8 @@ class Steps:
         -------
         X, y
         """
-        first = self.first
+        grouped = getattr(reader, "group", None) is not None  # a table of sequences
+        first = getattr(self.first, "vectorizer_", self.first) if grouped else self.first
         columns: Any = getattr(first, "n_features_in_", None)
         if hasattr(first, "feature_names_in_"):
             columns = first.feature_names_in_.tolist()
@@ -85,9 +86,13 @@ class Steps:
     def _as_taken(self, data: Any) -> Any:
         """The rows of a table as texts, dicts or a frame, if the first step takes these."""
         X, columns = data.X, getattr(data.reader, "columns", None)
-        if not isinstance(X, np.ndarray) or not isinstance(columns, list):
+        if not isinstance(columns, list):
             return X
         names = [name for name, _ in columns]
+        if not isinstance(X, np.ndarray):
+            if hasattr(self.first, "vectorizer_") and all(isinstance(name, str) for name in names):
+                return [[dict(zip(names, row, strict=True)) for row in x.tolist()] for x in X]
+            return X
         if hasattr(self.first, "build_analyzer"):
             return [str(text) for text in X[:, 0]]
         if hasattr(self.first, "input_type") or hasattr(self.first, "feature_names_"):

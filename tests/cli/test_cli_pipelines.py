@@ -260,6 +260,19 @@ def test_sequences_of_named_features(folder, capsys):
     assert works(capsys, "predict", "p.structsolve", "a.crfsuite") == "B\nI\n\nB\n"
 
 
+@pytest.mark.parametrize("vectorizer", [None, FeatureHasher(64)])
+def test_sequences_of_named_columns(folder, capsys, vectorizer):
+    X = [[{"w": "1", "n": 1.0}, {"w": "2", "n": 2.0}], [{"w": "2", "n": 0.0}]]
+    if vectorizer is not None:
+        X = [[{**token, "w": "v" + token["w"]} for token in x] for x in X]
+    made = make_pipeline(SequenceVectorizer(vectorizer), StructuredSVM("chain", alpha=0.001))
+    saved(made, X, [[*"AB"], ["C"]])
+    rows = [f"{s},{t['n']},{t['w']},{t['n']}\n" for s, x in enumerate(X) for t in x]
+    (folder / "t.csv").write_text("s,n,w,class\n" + "".join(rows))
+    given = works(capsys, "predict", "p.structsolve", "t.csv", "--option", "group=s")
+    assert given == "A\nB\n\nC\n"
+
+
 def test_rows_for_conditional_risk(folder, capsys, numbers):
     X, y = numbers
     made = saved(make_pipeline(StandardScaler(), ConditionalRiskMinimizer("multiclass")), X, y)
