@@ -123,7 +123,11 @@ def _read(path: str, reader: FastaReader, fit: bool) -> tuple[Any, Any]:
     if fit:
         reader.letters = "".join(sorted({c for name in names for c in sequences[name][0]}))
     masks = _sequences(reader.mask, None) if reader.mask is not None else {}
-    labelled = bool(labels) and all(name in labels for name in names)
+    bare = next((name for name in names if name not in labels), None)
+    labelled = bool(labels) and bare is None
+    if fit and reader.target is not None and not labelled:
+        expected = f"those of all sequences of {path}"
+        raise ValueError(f"{reader.target}: found no labels of {bare!r}; expected {expected}")
     X, Y = [], []
     for name in names:
         text = sequences[name][0]
@@ -154,6 +158,7 @@ def _entries(path: PathLike) -> Any:
     name, start = "", 0
     header: dict[str, str] = {}
     parts: list[str] = []
+    names: set[str] = set()
     for number, line in text_lines(path):
         if line.startswith(">"):
             if name:
@@ -161,6 +166,9 @@ def _entries(path: PathLike) -> Any:
             words = line[1:].split()
             if not words:
                 raise bad_line(path, number, "no name", "one behind >")
+            if words[0] in names:
+                raise bad_line(path, number, f"the name {words[0]!r} twice", "names that differ")
+            names.add(words[0])
             name, start, parts = words[0], number, []
             header = dict(word.split("=", 1) for word in words[1:] if "=" in word)
         elif line.strip():

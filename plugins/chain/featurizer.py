@@ -65,7 +65,8 @@ class TokenFeaturizer(TransformerMixin, BaseEstimator, auto_wrap_output_keys=Non
             For an unknown kind of features, and sentences without tokens.
         """
         check_choice("features", self.features, FEATURES)
-        if len(X) == 0 or len(X[0]) == 0 or not isinstance(X[0][0], (list, tuple)):
+        sized = hasattr(X, "__len__") and len(X) > 0 and hasattr(X[0], "__len__")
+        if not sized or len(X[0]) == 0 or not isinstance(X[0][0], (list, tuple)):
             raise ValueError("X: expected sentences, lists of tokens: lists of columns")
         self.n_features_in_ = len(X[0][0])
         return self
@@ -85,10 +86,12 @@ class TokenFeaturizer(TransformerMixin, BaseEstimator, auto_wrap_output_keys=Non
         Raises
         ------
         ValueError
-            For another number of columns than in training.
+            For another number of columns than in training, and what are no strings.
         """
         check_is_fitted(self)
         for i, sentence in enumerate(X):
+            if self.features == "template" and not len(sentence):
+                raise ValueError(f"X[{i}]: found no tokens, expected at least one")
             for t, token in enumerate(sentence):
                 listed = isinstance(token, (list, tuple))
                 if not listed or len(token) != self.n_features_in_:
@@ -96,6 +99,9 @@ class TokenFeaturizer(TransformerMixin, BaseEstimator, auto_wrap_output_keys=Non
                     raise ValueError(
                         f"X[{i}], token {t}: found {given}, expected {self.n_features_in_} columns"
                     )
+                for cell in token:
+                    if not isinstance(cell, str):
+                        raise ValueError(f"X[{i}], token {t}: found {cell!r}, expected a string")
         return [features_of(sentence, self.features, self.window) for sentence in X]
 
     def __sklearn_tags__(self) -> Any:

@@ -39,7 +39,8 @@ class Steps:
         -------
         X, y
         """
-        first = self.first
+        grouped = getattr(reader, "group", None) is not None  # a table of sequences
+        first = getattr(self.first, "vectorizer_", self.first) if grouped else self.first
         columns: Any = getattr(first, "n_features_in_", None)
         if hasattr(first, "feature_names_in_"):
             columns = first.feature_names_in_.tolist()
@@ -48,6 +49,10 @@ class Steps:
             columns = [*dict.fromkeys(names)]
         elif hasattr(first, "build_analyzer"):  # a vectorizer of texts
             columns = 1
+        words = _words_of(first)
+        if words:
+            listed = range(columns) if isinstance(columns, int) else columns
+            columns = [(name, words[j]) if j in words else name for j, name in enumerate(listed)]
         return reader.raw(path, columns)
 
     def transform(self, data: Any, path: str) -> Any:
@@ -81,9 +86,13 @@ class Steps:
     def _as_taken(self, data: Any) -> Any:
         """The rows of a table as texts, dicts or a frame, if the first step takes these."""
         X, columns = data.X, getattr(data.reader, "columns", None)
-        if not isinstance(X, np.ndarray) or not isinstance(columns, list):
+        if not isinstance(columns, list):
             return X
         names = [name for name, _ in columns]
+        if not isinstance(X, np.ndarray):
+            if hasattr(self.first, "vectorizer_") and all(isinstance(name, str) for name in names):
+                return [[dict(zip(names, row, strict=True)) for row in x.tolist()] for x in X]
+            return X
         if hasattr(self.first, "build_analyzer"):
             return [str(text) for text in X[:, 0]]
         if hasattr(self.first, "input_type") or hasattr(self.first, "feature_names_"):
@@ -123,6 +132,30 @@ def split(model: Any, path: str) -> tuple[Any, Steps | None]:
     while hasattr(first, "transformer_list"):
         first = next(iter(_unnested(first.transformer_list[0][1])), last)
     return last, Steps(steps, first)
+
+
+def _words_of(first: Any) -> dict[int, list[Any]]:
+    """The columns that a step takes as words, also where all are numbers, with words it knows."""
+    if hasattr(first, "categories_"):  # an encoder
+        known = [list(values) for values in first.categories_]
+        return {j: v for j, v in enumerate(known) if any(isinstance(word, str) for word in v)}
+    if hasattr(first, "feature_names_"):  # DictVectorizer
+        parts = [name.partition(first.separator) for name in first.feature_names_]
+        numbers = {name for name, separator, _ in parts if not separator}
+        names = dict.fromkeys(name for name, *_ in parts)
+        return {j: [] for j, name in enumerate(names) if name not in numbers}
+    if hasattr(first, "build_analyzer"):
+        return {0: []}
+    if hasattr(first, "statistics_"):  # an imputer
+        texts = [isinstance(value, str) for value in first.statistics_.tolist()]
+        return {j: [first.missing_values] for j, text in enumerate(texts) if text}
+    words: dict[int, list[Any]] = {}
+    for name, step, _ in getattr(first, "transformers_", ()):
+        inner = next(iter(_unnested(step)), None) if step != "drop" else None
+        indices = first._transformer_to_input_indices[name]
+        places = np.atleast_1d(np.arange(first.n_features_in_)[indices])
+        words |= {int(places[j]): known for j, known in _words_of(inner).items()}
+    return words
 
 
 def _unnested(step: Any) -> list[Any]:

@@ -151,6 +151,8 @@ class DistributionMixin(LogProbaMixin, EstimatorMixin):
                 f"calibrate: labels of structure {space.structure.name!r} are not one class per "
                 "example; use surrogate='crf' for probabilities"
             )
+        if y is None:
+            raise ValueError("y is None: expected labels, in the same form as for fit")
         examples = pack(space, X, y, sample_weight, unseen="extra")
         rows, _ = self._class_rows(X)
         marks = np.zeros_like(rows)

@@ -201,6 +201,8 @@ class ProbabilityMixin(DistributionMixin):
         self._require_fitted()
         self._refuse_hidden("a probability of labels")
         X, y = listed(X), listed(y, "y")
+        if y is None:
+            raise ValueError("y is None: expected answers, in the same form as for fit")
         refuse_marginals(self.space_.structure, y, "log_proba and expected_loss are of one answer")
         self._check_names(X)
         examples = pack(self.space_, X, y, unseen="extra")

@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 from sklearn.base import BaseEstimator, TransformerMixin
-from sklearn.utils.validation import check_is_fitted
+from sklearn.utils.validation import check_is_fitted, has_fit_parameter
 
 from ..examples.packed import Sequences
 from ..examples.packing import is_sparse, stack_rows
@@ -55,7 +55,7 @@ class NodeTransformer(TransformerMixin, BaseEstimator, auto_wrap_output_keys=Non
         self.transformer = transformer
 
     def fit(self, X: Any, y: Any = None) -> NodeTransformer:
-        """Fit the transformer to all nodes of `X`, and their labels in `y` if needed.
+        """Fit the transformer to all nodes of `X`, and to their labels if `y` has one for each.
 
         Parameters
         ----------
@@ -72,9 +72,9 @@ class NodeTransformer(TransformerMixin, BaseEstimator, auto_wrap_output_keys=Non
         ValueError
             For a plain 2-D X.
         """
-        matrix, _ = self._stack(X)
+        matrix, offsets = self._stack(X)
         self.transformer_ = cloned_transformer("transformer", self.transformer)
-        self.transformer_.fit(matrix, *self._labels(y))
+        self.transformer_.fit(matrix, *self._labels(y, offsets))
         return self
 
     def fit_transform(self, X: Any, y: Any = None) -> Any:
@@ -91,7 +91,7 @@ class NodeTransformer(TransformerMixin, BaseEstimator, auto_wrap_output_keys=Non
         """
         matrix, offsets = self._stack(X)
         self.transformer_ = cloned_transformer("transformer", self.transformer)
-        rows = self.transformer_.fit_transform(matrix, *self._labels(y))
+        rows = self.transformer_.fit_transform(matrix, *self._labels(y, offsets))
         return self._unstack(rows, offsets, X)
 
     def transform(self, X: Any) -> Any:
@@ -162,11 +162,16 @@ class NodeTransformer(TransformerMixin, BaseEstimator, auto_wrap_output_keys=Non
             return [(block, *x[1:]) for block, x in zip(blocks, X)]
         return blocks
 
-    def _labels(self, y: Any) -> tuple[Any, ...]:
-        tags = getattr(self.transformer, "__sklearn_tags__", None)
-        if y is None or tags is None or not tags().target_tags.required:
+    def _labels(self, y: Any, offsets: np.ndarray) -> tuple[Any, ...]:
+        """The labels of all nodes, if `y` has one for each and the transformer's fit takes them."""
+        if y is None or not has_fit_parameter(self.transformer, "y"):
             return ()
-        return (np.concatenate([np.asarray(labels) for labels in y]),)
+        try:
+            labels = [np.asarray(one) for one in y]
+        except ValueError:  # trees, spans: of several lengths
+            return ()
+        shapes = [(length,) for length in np.diff(offsets)]
+        return (np.concatenate(labels),) if [one.shape for one in labels] == shapes else ()
 
 
 def _tuples(X: Any) -> bool:

@@ -16,6 +16,7 @@ from structsolve.io._text import (
     bad_line,
     limited_lines,
     no_examples,
+    number_of,
     open_binary,
     reads_file,
     text_lines,
@@ -121,7 +122,10 @@ class _Lines:
         self.lines = limited_lines(handle, path)
 
     def __iter__(self) -> Iterator[bytes]:
-        return self.lines
+        for line in self.lines:
+            if b"_" in line and b"_" in line.partition(b"#")[0]:  # Python takes 1_2 for 12
+                raise ValueError("found numbers with _")
+            yield line
 
 
 def _find_fault(path: PathLike, n_features: int | None, zero_based: bool, multilabel: bool) -> None:
@@ -164,6 +168,6 @@ def _find_fault(path: PathLike, n_features: int | None, zero_based: bool, multil
 
 def _finite(text: str) -> bool:
     try:
-        return math.isfinite(float(text))
+        return math.isfinite(number_of(text))
     except ValueError:
         return False

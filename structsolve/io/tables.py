@@ -47,7 +47,8 @@ class TableReader(Reader):
     group : str or int, optional
         Column of the sequences: neighbouring lines of one value are a sequence.
     header : bool, optional
-        Whether the first line has names; by default if it has no numbers and the second line has.
+        Whether the first line has names; by default if it has no numbers and the second line has,
+        or if one of its cells is class, label, target, response or ranking.
     delimiter : str, optional
         By default the most frequent of comma, tab and semicolon in the first line.
     where : str, optional
@@ -138,21 +139,22 @@ class TableReader(Reader):
         """
         return _read(path, self, False)
 
-    def raw(self, path: str, columns: list[str] | int | None = None) -> tuple[Any, Any]:
+    def raw(self, path: str, columns: list[Any] | int | None = None) -> tuple[Any, Any]:
         """Read columns as they are written, for the steps of a pipeline; store their names.
 
         Parameters
         ----------
         path : str
-        columns : list of str or int, optional
-            Names of the features, or their number; None takes all columns but one that is named
-            as labels are.
+        columns : list or int, optional
+            Names or numbers of the features, or how many there are; None takes all columns but
+            one that is named as labels are.  A pair of a name and a list is a column of words,
+            also where all are numbers; if NaN or None is in the list, it stands for missing ones.
 
         Returns
         -------
         X, y
-            ``X`` holds numbers, or Python objects where a column has words; ``y`` is None if the
-            file has no column of labels.
+            ``X`` holds numbers (1 and 0 for True and False), or Python objects where a column
+            has words; ``y`` is None if the file has no column of labels.
 
         Raises
         ------
@@ -160,7 +162,8 @@ class TableReader(Reader):
             For malformed files; it names the line.
         """
         names = range(columns) if isinstance(columns, int) else columns
-        self.columns = None if names is None else [[name, None] for name in names]
+        pairs = (name if isinstance(name, tuple) else (name, None) for name in names or ())
+        self.columns = None if names is None else [list(pair) for pair in pairs]
         return _read(path, self, False, raw=True)
 
 
@@ -192,12 +195,14 @@ def _read(path: str, reader: TableReader, fit: bool, raw: bool = False) -> tuple
     rows = np.concatenate([np.arange(span.start, span.stop) for span in spans])
     if fit or reader.columns is None:
         reader.columns = [
-            [table.names[j], _values_of(table, j, rows)] for j in range(width) if j not in others
+            [table.names[j], None if raw else _values_of(table, j, rows)]
+            for j in range(width)
+            if j not in others
         ]
     places = _places(path, reader.columns, table, others)
     if raw:
         reader.columns = [[table.names[j], None] for j, _ in places]
-        X = np.concatenate([_cells(path, table, j, rows) for j, _ in places], axis=1)
+        X = np.concatenate([_cells(path, table, j, known, rows) for j, known in places], axis=1)
     else:
         X = np.concatenate(
             [_features(path, table, j, known, rows) for j, known in places],
@@ -281,7 +286,9 @@ class _Table:
 
 
 def _is_header(first: Sequence[str], second: Sequence[str]) -> bool:
-    return not any(map(_is_number, first)) and any(map(_is_number, second))
+    words = not any(map(_is_number, first))
+    named = any(a.lower() in TARGETS[:-1] and a != b for a, b in zip(first, second, strict=True))
+    return words and (named or any(map(_is_number, second)))
 
 
 def _is_number(cell: str) -> bool:
@@ -361,12 +368,25 @@ def _features(
     return numbers
 
 
-def _cells(path: PathLike, table: _Table, column: int, rows: np.ndarray) -> np.ndarray:
+def _cells(
+    path: PathLike, table: _Table, column: int, known: list[Any] | None, rows: np.ndarray
+) -> np.ndarray:
     """A column of numbers, or of words."""
-    if _values_of(table, column, rows) is None:
-        return _features(path, table, column, None, rows)
-    words = np.empty((len(rows), 1), dtype=object)
-    words[:, 0] = [table.rows[i][column] for i in rows.tolist()]
+    cells = [table.rows[i][column] for i in rows.tolist()]
+    if known is None:
+        values = _values_of(table, column, rows)
+        if values is None:
+            return _features(path, table, column, None, rows)
+        if set(values) <= {"False", "True"}:
+            numbers = {"False": 0.0, "True": 1.0}
+            return np.array([[numbers.get(cell, np.nan)] for cell in cells])
+    words = np.empty((len(cells), 1), dtype=object)
+    words[:, 0] = cells
+    known = known or []
+    missing = [value for value in known if value is None or value != value]
+    for i, cell in enumerate(cells if missing else ()):
+        if cell.lower() in MISSING and cell not in known:
+            words[i, 0] = missing[0]
     return words
 
 

@@ -422,10 +422,13 @@ def test_fasta(capsys, tmp_path):
     fails(
         capsys, "fit", x, "--model", model, "--rows", "1", *options, match="found 2 letters of 'p'"
     )
+    y.write_text(">p\nHEH\n>q\nEE\n")
+    fit = "fit", x, "--model", model
+    fails(capsys, *fit, *options, match="y.fasta: found no labels of 'r'; expected those of all")
+    x.write_text(">p 1\nAC\n>p 2\nAA\n")
+    fails(capsys, *fit, *options, match="x.fasta, line 3: found the name 'p' twice")
     x.write_text("AC\n")
-    fails(
-        capsys, "fit", x, "--model", model, match="x.fasta, line 1: found 'AC'; expected a header"
-    )
+    fails(capsys, *fit, match="x.fasta, line 1: found 'AC'; expected a header")
 
 
 @pytest.mark.parametrize("maximize", [False, True])

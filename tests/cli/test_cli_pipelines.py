@@ -127,6 +127,64 @@ def test_tables_of_words(folder, capsys):
     )
 
 
+CODES = np.array(
+    [["08", "3", 1.5], ["11", "", 0.5], ["08", "4", 0.0], ["11", "3", 1.0]], dtype=object
+)
+ENCODED = (
+    (OneHotEncoder(handle_unknown="ignore"), [0, 1]),
+    (make_pipeline("passthrough", OneHotEncoder(handle_unknown="ignore")), slice(0, 2)),
+)
+
+
+@pytest.mark.parametrize(("encoder", "places"), ENCODED)
+def test_words_that_look_like_numbers(folder, capsys, encoder, places):
+    steps = make_column_transformer((encoder, places), (StandardScaler(), [2]), ("drop", []))
+    model = StructuredSVM("multiclass", alpha=0.01)
+    made = saved(make_pipeline(steps, model), CODES, [*"abcd"])
+    (folder / "codes.csv").write_text("".join(f"{a},{b},{c}\n" for a, b, c in CODES))
+    assert made.predict(CODES).tolist() == [*"abcd"]
+    assert works(capsys, "predict", "p.structsolve", "codes.csv") == "a\nb\nc\nd\n"
+
+
+def test_missing_words_are_what_training_took_for_them(folder, capsys):
+    (folder / "words.csv").write_text("8,x\nNA,y\n?,x\n")
+    for imputer, missing in (
+        (SimpleImputer(strategy="most_frequent"), np.nan),
+        (SimpleImputer(strategy="most_frequent", missing_values="?"), "NA"),
+    ):
+        X = np.array([["8", "x"], [missing, "y"], ["8", "y"], ["8", "x"]], dtype=object)
+        made = saved(
+            make_pipeline(
+                imputer, OneHotEncoder(), TruncatedSVD(2), StructuredSVM("multiclass", alpha=0.01)
+            ),
+            X,
+            [0, 1, 1, 0],
+        )
+        expected = "".join(f"{label}\n" for label in made.predict(X[[0, 1, 0]]))
+        assert works(capsys, "predict", "p.structsolve", "words.csv") == expected
+    X = np.array([["8"], [None], ["NA"]], dtype=object)
+    saved(make_pipeline(OneHotEncoder(), StructuredSVM("multiclass", alpha=0.01)), X, [0, 1, 2])
+    (folder / "words.csv").write_text("8\n?\nNA\n")
+    option = "--option", "delimiter=,"
+    assert works(capsys, "predict", "p.structsolve", "words.csv", *option) == "0\n1\n2\n"
+
+
+def test_named_words_and_truths_as_written(folder, capsys):
+    rows = [{"k": "1", "on": True}, {"k": "2", "on": False}, {"k": "1", "on": False}]
+    saved(make_pipeline(DictVectorizer(), StructuredSVM("multiclass", alpha=0.01)), rows, [*"abc"])
+    (folder / "named.csv").write_text("k,on\n1,True\n2,False\n1,False\n")
+    assert works(capsys, "predict", "p.structsolve", "named.csv") == "a\nb\nc\n"
+
+
+def test_texts_that_look_like_numbers(folder, capsys):
+    texts = CountVectorizer(token_pattern=r"[^ ]+")
+    made = make_pipeline(texts, StructuredSVM("multiclass", alpha=0.01))
+    saved(made, ["12", "12.0", "?"], [0, 1, 2])
+    (folder / "texts.csv").write_text("12\n12.0\n?\n")
+    option = "--option", "delimiter=,"
+    assert works(capsys, "predict", "p.structsolve", "texts.csv", *option) == "0\n1\n2\n"
+
+
 @pytest.mark.parametrize(
     "first", [TfidfVectorizer(), make_union(CountVectorizer(), CountVectorizer(analyzer="char"))]
 )
@@ -137,9 +195,11 @@ def test_tables_of_texts(folder, capsys, first):
         ["f", "b", "b", "f"],
     )
     (folder / "texts.csv").write_text('text,class\n"a blue, bird",b\nfish,f\n')
-    option = "--option", "header=true"
-    assert works(capsys, "predict", "p.structsolve", "texts.csv", *option) == "b\nf\n"
-    assert "1.0000 of 2" in works(capsys, "score", "p.structsolve", "texts.csv", *option)
+    assert works(capsys, "predict", "p.structsolve", "texts.csv") == "b\nf\n"
+    assert "1.0000 of 2" in works(capsys, "score", "p.structsolve", "texts.csv")
+    (folder / "texts.csv").write_text("text\nfish\n")
+    option = "--option", "delimiter=,", "--option", "header=true"
+    assert works(capsys, "predict", "p.structsolve", "texts.csv", *option) == "f\n"
     (folder / "texts.csv").write_text('"a blue, bird"\nfish\n')
     assert works(capsys, "predict", "p.structsolve", "texts.csv", "--option", "delimiter=,") == (
         "b\nf\n"
@@ -198,6 +258,19 @@ def test_sequences_of_named_features(folder, capsys):
     X, y = read_crfsuite("a.crfsuite")
     saved(make_pipeline(SequenceVectorizer(), StructuredSVM("chain", alpha=0.01)), X, y)
     assert works(capsys, "predict", "p.structsolve", "a.crfsuite") == "B\nI\n\nB\n"
+
+
+@pytest.mark.parametrize("vectorizer", [None, FeatureHasher(64)])
+def test_sequences_of_named_columns(folder, capsys, vectorizer):
+    X = [[{"w": "1", "n": 1.0}, {"w": "2", "n": 2.0}], [{"w": "2", "n": 0.0}]]
+    if vectorizer is not None:
+        X = [[{**token, "w": "v" + token["w"]} for token in x] for x in X]
+    made = make_pipeline(SequenceVectorizer(vectorizer), StructuredSVM("chain", alpha=0.001))
+    saved(made, X, [[*"AB"], ["C"]])
+    rows = [f"{s},{t['n']},{t['w']},{t['n']}\n" for s, x in enumerate(X) for t in x]
+    (folder / "t.csv").write_text("s,n,w,class\n" + "".join(rows))
+    given = works(capsys, "predict", "p.structsolve", "t.csv", "--option", "group=s")
+    assert given == "A\nB\n\nC\n"
 
 
 def test_rows_for_conditional_risk(folder, capsys, numbers):

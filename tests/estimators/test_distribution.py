@@ -129,6 +129,10 @@ def test_refusals():
     model, X = fitted("chain")
     refused("n_samples is 0", model.sample, X, 0)
     refused("random_state is 'a'", model.sample, X, random_state="a")
+    for call in (model.log_proba, model.expected_loss):
+        refused("y is None: expected answers", call, X, None)
+    classes = StructuredSVM("multiclass", alpha=0.1).fit(np.eye(2), [0, 1])
+    refused("y is None: expected labels", classes.calibrate, np.eye(2), None)
     refused("no plugin gives the projection 'flat'", model.predict_marginals, X, projection="flat")
     edges = np.array([[0, 1], [1, 2], [2, 0]])
     graphs = [(np.ones((3, 1)), edges), (np.zeros((3, 1)), edges)]

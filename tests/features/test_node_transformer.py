@@ -7,6 +7,7 @@ from checks import refused
 from data import chains
 from sklearn import config_context
 from sklearn.discriminant_analysis import LinearDiscriminantAnalysis
+from sklearn.feature_selection import SelectKBest
 from sklearn.kernel_approximation import Nystroem, RBFSampler
 from sklearn.model_selection import GridSearchCV
 from sklearn.pipeline import make_pipeline
@@ -65,6 +66,17 @@ def test_sparse_rows_and_labels():
     np.testing.assert_allclose(np.concatenate(made.fit(X, y).transform(X)), expected)
     assert list(made.get_feature_names_out()) == [
         "lineardiscriminantanalysis0", "lineardiscriminantanalysis1"]  # fmt: skip
+
+
+def test_a_transformer_gets_labels_where_each_node_has_one():
+    X, y = chains(12)
+    made = NodeTransformer(SelectKBest(k=2)).fit(X, y).transformer_
+    expected = SelectKBest(k=2).fit(np.concatenate(X), np.concatenate(y))
+    np.testing.assert_array_equal(made.scores_, expected.scores_)
+    spans = [[(0, 1, "a")], *([] for _ in X[1:])]
+    for no_labels in (spans, [[], *y[1:]], [[1, [2]], *y[1:]]):
+        NodeTransformer(StandardScaler()).fit_transform(X, no_labels)
+        refused("requires y", NodeTransformer(SelectKBest(k=2)).fit, X, no_labels)
 
 
 def test_nystroem_on_all_nodes_is_the_kernel_model():

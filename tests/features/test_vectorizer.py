@@ -16,6 +16,7 @@ from sklearn.feature_extraction import DictVectorizer, FeatureHasher
 from sklearn.feature_extraction.text import TfidfTransformer
 from sklearn.pipeline import make_pipeline
 
+from structsolve import TokenFeaturizer
 from structsolve.features.vectorizer import SequenceVectorizer, split_rows
 from structsolve.plugins.chain.token_features import conll_features, word_features, word_shape
 
@@ -508,3 +509,14 @@ def test_iterators_are_read_once():
             "found no sequences.*an iterator can be read only once: pass a list", again.fit, once
         )
         refused(r"X\[0\]: found an empty sequence.*only once", again.fit, [iter([])])
+
+
+@pytest.mark.parametrize("features", ["template", "columns", "attrs"])
+def test_tokens_that_are_no_strings(features):
+    made = TokenFeaturizer(features).fit([[["a", "b"]]])
+    for cell in (None, 3, b"a"):
+        refused(rf"X\[1\], token 0: found {cell!r}", made.transform, [[["a", "b"]], [["a", cell]]])
+    for no_sentences in (iter([[["a"]]]), None, [None], [3]):
+        refused("X: expected sentences", made.fit, no_sentences)
+    if features == "template":
+        refused(r"X\[1\]: found no tokens", made.transform, [[["a", "b"]], []])

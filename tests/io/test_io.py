@@ -262,6 +262,8 @@ def test_svmlight_sequences_and_columns_of_test_data(tmp_path):
         ("1 1:1\n1 2:x\n", "line 2: found '2:x'; expected column:number"),
         ("1 1:1\n1 2\n", "line 2: found '2'; expected column:number"),
         ("1 1:nan\n", "line 1: found '1:nan'; expected column:number, finite"),
+        ("1 1:2 # a_b\n1 1:1_0\n", "line 2: found '1:1_0'; expected column:number, finite"),
+        ("1_0 1:1\n", "line 1: found the label '1_0'; expected a number"),
         ("1 2:1\n1 0:1\n", "line 2: found '0:1'; expected columns that count from 1"),
         ("1 2:1 1:1\n", "line 1: found '1:1'; expected a column after 2"),
         ("1 qid:1 1:1\n1 1:1\n", "line 2: found no qid; expected a qid on all lines"),
@@ -496,3 +498,13 @@ class TestUnreadArrays:
         np.savez(tmp_path / "x.npz", costs=np.eye(2), **{name: np.ones(3)})
         assert main(["decode", str(tmp_path / "x.npz")]) == 2
         assert main(["decode", str(tmp_path / "x.npz"), "--target", "costs"]) == 0
+
+
+def test_a_table_of_words_below_names(tmp_path):
+    path = tmp_path / "mushrooms.csv"
+    path.write_text("Class,cap,odour\np,x,n\ne,b,n\n")
+    X, y = read_examples(path)
+    assert (X.tolist(), y.tolist()) == ([[0, 1, 1], [1, 0, 1]], ["p", "e"])
+    for rows in ("p,y,n\ne,b,n\n", "class,a\nclass,b\n"):  # values, no names
+        path.write_text(rows)
+        assert len(read_examples(path)[1]) == 2
