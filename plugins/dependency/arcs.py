@@ -151,7 +151,8 @@ class Arcs:
     def modifiers(self) -> np.ndarray:
         """Modifier of each arc."""
         counts = np.diff(self.starts) if not self.complete else np.repeat(*[self.n_words] * 2)
-        numbers = np.concatenate([np.arange(1, n + 1) for n in self.n_words.tolist()])
+        numbers = np.arange(1, self.n_words.sum() + 1)
+        numbers -= np.repeat(self.word_offsets[:-1], self.n_words)
         return np.repeat(numbers, counts).astype(np.int32)
 
     @property

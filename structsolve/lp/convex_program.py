@@ -18,6 +18,10 @@ _ONE_AT_A_TIME = threading.Lock()
 # found also becomes "infeasible_inaccurate".
 DOUBTFUL = ("user_limit", "optimal_inaccurate", "infeasible_inaccurate", "unbounded_inaccurate")
 
+# Solvers that cvxpy brings: of a program whose costs alone change, all else is compiled once, where
+# cvxpy sets every parameter anew, which takes most of the time of a small program.
+COMPILED = ("CLARABEL", "HIGHS", "OSQP", "SCIPY", "SCS")
+
 
 def _turn(serial: bool) -> AbstractContextManager[Any]:
     """Return a lock if all threads share settings: some solvers, cvxpy before 1.8."""
@@ -70,6 +74,8 @@ class CvxpyProgram(Program):
                 constraint = relation(polytope.A[picked] @ self.x, side[picked])
                 self.rows.append((np.flatnonzero(picked), constraint, sign))
         self.problems: dict[tuple[str, bool], Any] = {}
+        # Of the problem without bounds and further rows: what cvxpy compiled, and the costs' name.
+        self.compiled: tuple[Any, Any, Any, str] | None = None
 
     def _problem(self, upper: Any, sides: Any) -> Any:
         """Return the problem with these bounds and further rows, its parameters set."""
@@ -108,12 +114,7 @@ class CvxpyProgram(Program):
         problem._solver_cache = dict(start) if warm and start else {}
         try:
             with _turn(traits_of(self.solver).serial):
-                problem.solve(
-                    solver=self.solver,
-                    warm_start=bool(warm and start),
-                    verbose=bool(backend.verbose),
-                    **backend.solver_options(),
-                )
+                self._run(problem, bool(warm and start), upper is None and not sides)
         except Exception as error:  # solvers raise their own types
             sentence = self._sentence(error)
             kind = GaveUp if sentence.startswith(f"{self.solver} gave up") else ValueError
@@ -139,6 +140,21 @@ class CvxpyProgram(Program):
         if backend.integer and not backend.accurate:
             bound = _reported(problem.solver_stats, unit)
         return Answer(point, dual, kept, bound, limited)
+
+    def _run(self, problem: Any, warm: bool, plain: bool) -> None:
+        """Solve a problem; the second time without what cvxpy repeats though only costs changed."""
+        options, verbose = self.backend.solver_options(), bool(self.backend.verbose)
+        again = plain and problem.status is not None and not verbose
+        if not again or self.solver not in COMPILED:
+            problem.solve(solver=self.solver, warm_start=warm, verbose=verbose, **options)
+            return
+        if self.compiled is None:
+            data, chain, inverse = problem.get_problem_data(self.solver, solver_opts=options)
+            self.compiled = data, chain, inverse, "q" if "q" in data else "c"
+        data, chain, inverse, costs = self.compiled
+        data = data | {costs: -np.asarray(self.cost.value)}  # cvxpy minimises
+        solution = chain.solve_via_data(problem, data, warm, solver_opts=options)
+        problem.unpack_results(solution, chain, inverse)
 
     def _dual(self, unit: float) -> np.ndarray | None:
         dual = np.zeros(self.polytope.A.shape[0])

@@ -146,6 +146,7 @@ class Case:
         self._powers: dict[str, Any] = {}
         self._losses: dict[Any, Any] = {}
         self.rows = []  # per example: row of each label, by the label's bytes
+        self.sums: dict[int, Any] = {}  # by example: what all labels share
         before = {k: id(v) for k, v in vars(structure).items()}
         self.intercept = seed % 2 == 0
         with self.promise("make_space", "accepts its own sample"):

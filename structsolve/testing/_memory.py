@@ -23,23 +23,23 @@ class Guarded:
     """
 
     def __init__(self, size: int, dtype: Any, fill: Any = 0):
-        n_bytes = int(size) * np.dtype(dtype).itemsize
-        buffer = np.empty(n_bytes + 2 * GUARD + 64, dtype=np.uint8)
+        size, dtype = int(size), np.dtype(dtype)
+        n_bytes = size * dtype.itemsize
+        self._buffer = buffer = np.empty(n_bytes + 2 * GUARD + 64, dtype=np.uint8)
         buffer.fill(PATTERN)
-        start = -buffer.__array_interface__["data"][0] % 64
-        self._before = buffer[start : start + GUARD]
-        self._after = buffer[start + GUARD + n_bytes : start + 2 * GUARD + n_bytes]
-        self.array = buffer[start + GUARD : start + GUARD + n_bytes].view(dtype)
+        first = -buffer.__array_interface__["data"][0] % 64 + GUARD
+        self._first, self._end = first, first + n_bytes
+        self.array = np.ndarray(size, dtype, buffer, first)
         self.array[...] = fill
         # Empty arrays have room for one entry, whose address operators get.
-        self.memory = buffer[start + GUARD : start + 2 * GUARD + n_bytes]
-        self.memory = self.memory[: max(n_bytes, 16)].view(dtype)
+        self.memory = np.ndarray(max(size, 16 // dtype.itemsize), dtype, buffer, first)
 
     def damage(self) -> str:
         """Return the side on which the guard zone was written to, empty for neither."""
-        for zone, where in ((self._before, "before its start"), (self._after, "beyond its end")):
-            if zone.tobytes() != UNTOUCHED:
-                return where
+        if self._buffer[self._first - GUARD : self._first].tobytes() != UNTOUCHED:
+            return "before its start"
+        if self._buffer[self._end : self._end + GUARD].tobytes() != UNTOUCHED:
+            return "beyond its end"
         return ""
 
 

@@ -51,27 +51,36 @@ def _check_point(case: Case, what: str, i: int, kind: str, mu: np.ndarray) -> No
         case.fail(what, f"returns a finite mu ({kind} theta)", i, mu, "finite numbers")
     if np.any(mu[case.padding[i]] != 0):
         case.fail(what, "leaves padding zero", i, mu[case.padding[i]], 0)
-    sizes = case.sizes(i)
-    views = case.layout.theta_views(mu, *sizes)
-    of_labels = [case.layout.theta_views(row, *sizes) for row in case.mu[i]]
+    views = case.layout.theta_views(mu, *case.sizes(i))
+    if i not in case.sums:
+        case.sums[i] = _sums(case, i)
     for block in case.layout.blocks:
         marginals = views[block.name]
-        labels = np.array([v[block.name] for v in of_labels])
-        if (labels >= 0).all() and marginals.size and marginals.min() < -LOOSE:
+        if not marginals.size:
+            continue
+        positive, sums, fixed = case.sums[i][block.name]
+        if positive and marginals.min() < -LOOSE:
             case.fail(
                 what, f"has no negative parts ({block.name}, {kind} theta)", i, marginals, ">= 0"
             )
-        # A shared block is one row; the others have one per node or edge.
-        rows = (1, -1) if block.kind == "shared" else (len(marginals), -1)
-        if not marginals.size:
-            continue
-        sums = labels.reshape(len(labels), *rows).sum(axis=2)
-        given = marginals.reshape(rows).sum(axis=1)
-        fixed = (sums == sums[0]).all(axis=0)
-        off = np.abs(given - sums[0])
-        if (off[fixed] > LOOSE * (1 + np.abs(sums[0][fixed]))).any():
+        given = marginals.reshape(len(sums), -1).sum(axis=1)
+        off = np.abs(given - sums)
+        if (off[fixed] > LOOSE * (1 + np.abs(sums[fixed]))).any():
             promise = f"keeps the sums that all labels share ({block.name}, {kind} theta)"
-            case.fail(what, promise, i, given[fixed], sums[0][fixed])
+            case.fail(what, promise, i, given[fixed], sums[fixed])
+
+
+def _sums(case: Case, i: int) -> dict[str, tuple[bool, np.ndarray, np.ndarray]]:
+    """Return by block: no label has negative parts, the first one's sums, and which all share."""
+    views = [case.layout.theta_views(row, *case.sizes(i)) for row in case.mu[i]]
+    answer = {}
+    for block in case.layout.blocks:
+        labels = np.array([view[block.name] for view in views])
+        # A shared block is one row; the others have one per node or edge.
+        rows = 1 if block.kind == "shared" else labels.shape[1]
+        sums = labels.reshape(len(labels), rows, labels[0].size // max(rows, 1)).sum(axis=2)
+        answer[block.name] = bool((labels >= 0).all()), sums[0], (sums == sums[0]).all(axis=0)
+    return answer
 
 
 def check_constrained(case: Case, loss: Any) -> None:

@@ -4,7 +4,7 @@ import threading
 
 import numpy as np
 import pytest
-from checks import refused
+from checks import refused, same
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from lp_cases import STRUCTURES, FreePolytopes, WithPolytopes, packed, vectors
@@ -24,6 +24,7 @@ from structsolve.lp import (
     Polytope,
     Polytopes,
     ask_polytopes,
+    convex_program,
 )
 from structsolve.lp.ask import ask_oracle, ask_program_power
 from structsolve.lp.polytope import block_diagonal, bound_of
@@ -74,6 +75,31 @@ def test_backends_agree_with_enumeration_and_the_native_oracle(name, params, bac
             if other_relaxation is not None and not native.exact:
                 other = calls.relax(other_relaxation, i, theta)[2]
                 assert value == pytest.approx(other, abs=1e-5 * (1 + scale))
+
+
+@pytest.mark.parametrize("solver", convex_program.COMPILED)
+@pytest.mark.parametrize("integer", [False, True])
+def test_programs_compiled_once_answer_as_cvxpy_does(monkeypatch, solver, integer):
+    if integer and solver not in ("HIGHS", "SCIPY"):
+        pytest.skip("no integer programs")
+    space, examples = packed("multilabel", {})
+    polytope, backend = ask_polytopes(space, examples).build(0), Cvxpy(solver, integer)
+    quick, slow = backend.program(polytope), backend.program(polytope)
+    rng = np.random.default_rng(3)
+    for k in range(12):
+        c, upper = (
+            rng.normal(scale=10.0 ** (k % 3), size=polytope.A.shape[1]),
+            polytope.upper.copy(),
+        )
+        upper[0] = 0
+        # Bounds come between, and change nothing afterwards.
+        bounds = upper if k % 4 == 3 else None
+        with monkeypatch.context() as patch:
+            patch.setattr(convex_program, "COMPILED", ())
+            expected = slow.solve(c, bounds)
+        answer = quick.solve(c, bounds)
+        same([*answer[:2], *answer[3:]], [*expected[:2], *expected[3:]])
+    assert quick.compiled and slow.compiled is None
 
 
 def test_forbidden_parts():

@@ -2,9 +2,9 @@
 
 import functools
 
+import highspy
 import numpy as np
 from enumeration import NONE, Enumerated
-from scipy.optimize import linprog
 
 from structsolve.lp import ask_oracle
 from structsolve.plugins.mrf import MRFStructure
@@ -221,42 +221,47 @@ class Graph(Enumerated):
         np.testing.assert_allclose(value, reached, **self.close(theta))
         return value, bound
 
-    def local_polytope(self, theta):
-        """Return the maximum over the local polytope, by scipy."""
-        unary, pair = self.scattered(theta)
+    @functools.cached_property
+    def polytope(self):
+        """The local polytope as a model of HiGHS without costs."""
         node_at = np.concatenate([[0], np.cumsum(self.states)]).astype(int)
-        cost, rows, right = (
-            [np.concatenate([unary[v][:K] for v, K in enumerate(self.states)])],
-            [],
-            [],
-        )
-        start = int(node_at[-1])
+        rows = [range(first, last) for first, last in zip(node_at[:-1], node_at[1:])]
+        less, start = [None] * len(rows), int(node_at[-1])
+        for u, v in self.edges:
+            cells = start + np.arange(self.states[u] * self.states[v])
+            table = cells.reshape(self.states[u], self.states[v])
+            rows += [*table, *table.T]
+            less += [*range(node_at[u], node_at[u + 1]), *range(node_at[v], node_at[v + 1])]
+            start += table.size
+        model = highspy.Highs()
+        model.setOptionValue("output_flag", False)
+        nothing, n = np.array([], dtype=np.int32), start
+        model.addCols(n, np.zeros(n), np.zeros(n), np.full(n, np.inf), 0, nothing, nothing, [])
+        for row, node in zip(rows, less):
+            index = np.array([*row, *([] if node is None else [node])], dtype=np.int32)
+            value = np.where(index == node, -1.0, 1.0)
+            side = 1.0 if node is None else 0.0
+            model.addRow(side, side, len(index), index, value)
+        return model
 
-        def row(entries, value):
-            rows.append(entries)
-            right.append(value)
-
-        for v, K in enumerate(self.states):
-            row([(node_at[v] + s, 1) for s in range(K)], 1)
+    def local_polytope(self, theta):
+        """Return the maximum over the local polytope, by HiGHS."""
+        unary, pair = self.scattered(theta)
+        cost = [np.ravel(unary[v][:K]) for v, K in enumerate(self.states)]
         for e, (u, v) in enumerate(self.edges):
-            S, T = self.states[u], self.states[v]
-            cost.append(np.ravel(pair[e][:S, :T]))
-            for s in range(S):
-                cells = [(start + s * T + t, 1) for t in range(T)]
-                row([*cells, (node_at[u] + s, -1)], 0)
-            for t in range(T):
-                cells = [(start + s * T + t, 1) for s in range(S)]
-                row([*cells, (node_at[v] + t, -1)], 0)
-            start += S * T
+            cost.append(np.ravel(pair[e][: self.states[u], : self.states[v]]))
         cost = np.concatenate(cost)
-        A = np.zeros((len(rows), start))
-        for k, entries in enumerate(rows):
-            for j, a in entries:
-                A[k, j] += a
-        bounds = [(0, 0 if np.isneginf(c) else None) for c in cost]
-        cost = np.where(np.isneginf(cost), 0, cost)
-        answer = linprog(-cost, A_eq=A, b_eq=right, bounds=bounds, method="highs")
-        return NONE if answer.status == 2 else -answer.fun
+        never, columns = np.isneginf(cost), np.arange(len(cost), dtype=np.int32)
+        top = np.where(never, 0, np.inf)
+        self.polytope.changeColsBounds(len(cost), columns, np.zeros(len(cost)), top)
+        self.polytope.changeColsCost(len(cost), columns, np.where(never, 0, -cost))
+        self.polytope.clearSolver()
+        self.polytope.run()
+        status = self.polytope.getModelStatus()
+        if status == highspy.HighsModelStatus.kInfeasible:
+            return NONE
+        assert status == highspy.HighsModelStatus.kOptimal
+        return -self.polytope.getObjectiveValue()
 
 
 def random_graph(rng, most=5, states=(2, 3), forest=False):
