@@ -165,7 +165,7 @@ def _check_loss(loss: str, structure: Any) -> None:
         with contextlib.suppress(NotImplementedError, ValueError):
             space, _ = structure.make_space(*structure.sample(0))
             known |= {*loss_names(space)}
-    if loss.partition(":")[0] not in known:
+    if loss.partition(":")[0] not in known and not registry.default().has("losses", loss):
         raise UsageError(
             f"--loss {loss!r}: unknown{did_you_mean(loss, known)}; expected one of "
             f"{sorted(known - {'auto'})}"
@@ -175,7 +175,7 @@ def _check_loss(loss: str, structure: Any) -> None:
 def _check_scoring(scoring: str | None) -> None:
     """Refuse a score that neither structsolve nor scikit-learn has."""
     ours = get_scorer_names()
-    if scoring is None or scoring in ours:
+    if scoring is None or registry.default().has("metrics", scoring):
         return
     from sklearn import metrics  # heavy
 

@@ -62,10 +62,7 @@ def get_scorer(name: str) -> Callable[..., float]:
     >>> bool(scores.min() > 0.6)
     True
     """
-    known = get_scorer_names()
-    if not isinstance(name, str) or (
-        name not in known and registry.default().split("metrics", name)[0] == name
-    ):
+    if not registry.default().has("metrics", name):
         raise ValueError(
             f"name is {name!r}{did_you_mean(name, get_scorer_names())}, expected one of "
             f"{', '.join(get_scorer_names())}. "
@@ -209,7 +206,7 @@ callable, or one of accuracy, ...
     if theirs and plain:
         return metrics.get_scorer(scoring)
     names = get_scorer_names()
-    if scoring in names:
+    if registry.default().has("metrics", scoring):
         return get_scorer(scoring)
     also = metrics.get_scorer_names() if plain else []
     wrong = did_you_mean(scoring, [*names, *also])

@@ -106,7 +106,9 @@ def ask_cones(space: Space, oracle: Oracle, parts: Parts, kbest: Any = None, k: 
     polytopes = declared_polytopes(space, oracle.layout)
     if polytopes is None:
         return None
-    return PolytopeCones(oracle, kbest, parts, LinearDecoder(polytopes, Highs()), k, oracle.layout)
+    decoder = LinearDecoder(polytopes, Highs())
+    decoder.n_states = parts.n_states
+    return PolytopeCones(oracle, kbest, parts, decoder, k, oracle.layout)
 
 
 def make_backend(oracle: Any) -> Backend:
@@ -257,13 +259,15 @@ def _decoder(space: Space, backend: Backend, layout: PartLayout) -> LinearDecode
     def make(layout: PartLayout) -> LinearDecoder:
         examples = layout.examples
         polytopes = _required(space, layout)
-        truths = examples.labels
+        truths, parts = examples.labels, ask_parts(space)(layout)
         if truths is not None and layout.training:
-            check_labels(space.structure.name, polytopes, ask_parts(space)(layout), truths)
+            check_labels(space.structure.name, polytopes, parts, truths)
         if backend.constraints is not None:
             polytopes = ConstrainedPolytopes(polytopes, backend.constraints, space, examples)
             if truths is not None:
-                polytopes.check_truths(ask_parts(space)(layout), truths)
-        return LinearDecoder(polytopes, backend, warm=layout.training)
+                polytopes.check_truths(parts, truths)
+        decoder = LinearDecoder(polytopes, backend, warm=layout.training)
+        decoder.n_states = parts.n_states
+        return decoder
 
     return layout.common((LinearDecoder, backend), make)

@@ -12,7 +12,7 @@ import numpy as np
 from ..utils.suggest import a_type
 from .base import Answer, Backend, GaveUp, Program, ProgramCache, cone_rows, make_program
 from .highs import Highs
-from .polytope import Polytope, Polytopes, block_diagonal, bound_of
+from .polytope import Polytope, Polytopes, block_diagonal, bound_of, built
 
 logger = logging.getLogger("structsolve.lp")
 
@@ -77,6 +77,8 @@ class LinearDecoder:
 
     def __init__(self, polytopes: Polytopes, backend: Backend, warm: bool = False):
         self.polytopes, self.backend, self.warm = polytopes, backend, warm and backend.warm
+        #: Integers of a label are from 0 to n_states - 1; 0: unknown.
+        self.n_states = 0
         # HiGHS solves again if the backend's answer is no label, or no certificate.
         self._exact, self._integer = Highs(), Highs(integer=True)
         # On the face of an exact polytope every vertex is a label.
@@ -246,7 +248,7 @@ class LinearDecoder:
 
     def _kept(self, i: int, backend: Backend) -> tuple[Polytope, Program]:
         def make() -> tuple[Polytope, Program]:
-            polytope = self.polytopes.build(i)
+            polytope = built(self.polytopes, i)
             try:
                 return polytope, make_program(backend, polytope)
             except ValueError as error:
@@ -383,7 +385,7 @@ class LinearDecoder:
             rounded = np.where(polytope.integer, whole, x)
             # A rough answer may lie near a point that breaks a row by little.
             if backend.accurate or _outside(polytope, rounded, upper) <= NEAR:
-                x, label = rounded, _label(polytope, rounded)
+                x, label = rounded, _label(i, polytope, rounded, self.n_states)
         value = float(c @ x)
         proved = self._bound(i, backend, answer, c, upper)
         bound = value if proved is None else max(value, proved)
@@ -453,13 +455,21 @@ def _outside(polytope: Polytope, x: Any, upper: Any = None) -> float:
     return off / max(1.0, float(np.abs(x).max(initial=0)))
 
 
-def _label(polytope: Polytope, x: np.ndarray) -> np.ndarray:
+def _label(i: int, polytope: Polytope, x: np.ndarray, n_states: int) -> np.ndarray:
     try:
-        return np.ascontiguousarray(polytope.decode(x), dtype=np.int32)
+        answer = polytope.decode(x)
+        label = np.ascontiguousarray(answer, dtype=np.int32)
     except Exception as error:
         raise ValueError(
             f"decode() of a polytope made no label of integers: {type(error).__name__}: {error}"
         ) from error
+    if (label != answer).any() or (n_states and not ((label >= 0) & (label < n_states)).all()):
+        states = f", 0 .. {n_states - 1}" if n_states else ""
+        raise ValueError(
+            f"example {i}: decode() of the polytope returned {reprlib.repr(answer)}, expected a "
+            f"label of integers{states}"
+        )
+    return label
 
 
 def _costs_and_bounds(polytope: Polytope, theta: np.ndarray, i: int) -> tuple[np.ndarray, Any]:

@@ -6,7 +6,7 @@ import numpy as np
 
 from ..operators import Parts
 from ..structure.calls import encode
-from .polytope import Polytope, Polytopes
+from .polytope import Polytope, Polytopes, built
 
 
 def broken_row(polytope: Polytope, mu: np.ndarray, tol: float = 1e-9) -> int | None:
@@ -85,7 +85,7 @@ def check_labels(name: str, polytopes: Polytopes, parts: Parts, labels: np.ndarr
     for i in range(parts.layout.n):
         key = polytopes.key(i)
         if key not in known:
-            known = {key: polytopes.build(i)}  # examples with equal keys are mostly adjacent
+            known = {key: built(polytopes, i)}  # examples with equal keys are mostly adjacent
         index, value = encode(parts, i, np.ascontiguousarray(labels[ends[i] : ends[i + 1]]))
         mu = np.bincount(index, value, parts.layout.sizes(i)[0])
         row = broken_row(known[key], mu)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import reprlib
 from collections.abc import Callable, Hashable, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -70,8 +71,8 @@ class Polytope:
             given = getattr(self, name)
             filled = np.full(n, default) if given is None else np.asarray(given, dtype=np.float64)
             object.__setattr__(self, name, filled)
-        if self.integer is None:
-            object.__setattr__(self, "integer", np.ones(n, dtype=bool))
+        integer = np.ones(n) if self.integer is None else self.integer
+        object.__setattr__(self, "integer", np.asarray(integer, dtype=bool))
         object.__setattr__(self, "A", as_csr(self.A, "A"))
         parts = np.asarray(self.parts, dtype=np.int64)
         object.__setattr__(self, "parts", parts[:, None] if parts.ndim == 1 else parts)
@@ -188,6 +189,32 @@ class Polytopes:
         hashable
         """
         return i
+
+
+def built(polytopes: Polytopes, i: int) -> Polytope:
+    """Return the polytope of an example.
+
+    Parameters
+    ----------
+    polytopes : Polytopes
+    i : int
+
+    Returns
+    -------
+    Polytope
+
+    Raises
+    ------
+    TypeError
+        If ``build()`` returned anything else.
+    """
+    polytope = polytopes.build(i)
+    if not isinstance(polytope, Polytope):
+        raise TypeError(
+            f"example {i}: {type(polytopes).__name__}.build() returned {reprlib.repr(polytope)}, "
+            "expected a Polytope"
+        )
+    return polytope
 
 
 def bound_of(rows: Any, c: np.ndarray, dual: np.ndarray, upper: Any = None) -> float:

@@ -165,6 +165,7 @@ class Registry(Names):
                 if other.module is module:
                     remedy = "it is registered already"
                 raise ValueError(f"{what} is taken by {other.label}; {remedy}")
+        check_contract(getattr(module, "STRUCTSOLVE_CONTRACT", None))
         known = [n for n in vars(hookspecs) if n.startswith("structsolve_")]
         marked: dict[str, dict[str, Any]] = {}  # by hook: its functions and their options
         for name in dir(module):
@@ -181,7 +182,6 @@ class Registry(Names):
             raise TypeError(
                 f"{module!r} implements no hook; mark functions with structsolve.hookimpl"
             )
-        check_contract(getattr(module, "STRUCTSOLVE_CONTRACT", None))
         declares: dict[str, list[Any]] = {}
         try:
             self.manager.register(module, name=plugin.key)

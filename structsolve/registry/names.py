@@ -151,6 +151,22 @@ class Names:
                 return (":".join(head), *arguments_of(one(kind), text, rest))
         return text, [], {}
 
+    def has(self, kind: str, text: Any) -> bool:
+        """Return whether a plugin declares the name in front of arguments.
+
+        Parameters
+        ----------
+        kind : str
+            One of ``LISTS``.
+        text : object
+            As for :meth:`make`; False if it is no str.
+
+        Returns
+        -------
+        bool
+        """
+        return isinstance(text, str) and self._has(kind, self.split(kind, text)[0])
+
     def make(self, kind: str, text: str, /, **params: Any) -> Any:
         """Return a new object by name.
 

@@ -13,6 +13,8 @@ from sklearn.model_selection import GridSearchCV
 
 import structsolve
 from structsolve import Named, StructuredSVM, registry
+from structsolve.cli.models import _check_scoring
+from structsolve.cli.options import UsageError
 from structsolve.registry import Registry
 from structsolve.registry.names import arguments_of
 
@@ -321,3 +323,23 @@ def test_a_metric_that_returns_no_number_is_named(value):
             model.score(X, Y, metric="odd")
     finally:
         registry.default().unregister(plugin)
+
+
+def test_metrics_of_one_name_are_told_apart_everywhere():
+    def scoring(name, value):
+        named = Named("odd", lambda: lambda *given: value, "a test")
+        return plugin_of(name, structsolve_metrics=lambda: [named])
+
+    made = [scoring("first_odd", 0.25), scoring("second_odd", 0.5)]
+    for plugin in made:
+        registry.default().register(plugin)
+    try:
+        assert structsolve.get_scorer("first_odd:odd")(None, X, Y) == 0.25
+        search = structsolve.StructuredSVMCV("chain", alphas=[1.0], cv=2, tol=0.5)
+        refused("'first_odd:odd' or", search.set_params(scoring="odd").fit, X, Y)
+        assert search.set_params(scoring="first_odd:odd").fit(X, Y).alpha_ == 1.0
+        _check_scoring("second_odd:odd")
+        refused("'third_odd:odd': unknown", _check_scoring, "third_odd:odd", error=UsageError)
+    finally:
+        for plugin in made:
+            registry.default().unregister(plugin)

@@ -1,6 +1,7 @@
 """Answers of plugins that are no answers: the error names who gave them, and what is expected."""
 
 import types
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -8,6 +9,7 @@ from python_structures import PyChainSpace, py_chain
 
 from structsolve import Named, StructuredSVM, TaskLoss, get_structure, hookimpl, registry
 from structsolve.lp import Answer, Highs
+from structsolve.plugins.chain.polytope import ChainPolytopes
 from structsolve.solvers import SGD
 from structsolve.solvers.checkpoint import check_state
 from structsolve.surrogates import CutSurrogate
@@ -150,3 +152,43 @@ def test_what_a_loss_lacks_is_named(surrogate, told):
     loss = only if surrogate == "max-min" else "own"
     with pytest.raises(ValueError, match=told):
         StructuredSVM(py_chain(**methods), surrogate=surrogate, loss=loss).fit(X, Y)
+
+
+@pytest.mark.parametrize(
+    ("change", "told"),
+    [
+        (lambda p: None, r"example 0: Odd.build\(\) returned None, expected a Polytope"),
+        (lambda p: replace(p, decode=lambda x: p.decode(x) + 10**8), r"of integers, 0 \.\. 2"),
+        (lambda p: replace(p, decode=lambda x: p.decode(x) - 3), r"of integers, 0 \.\. 2"),
+        (lambda p: replace(p, decode=lambda x: p.decode(x) + 0.5), r"of integers, 0 \.\. 2"),
+    ],
+)
+def test_what_polytopes_of_native_structures_give_is_checked(change, told):
+    """Compiled operators index tables by these labels."""
+
+    class Odd(ChainPolytopes):
+        def build(self, i):
+            return change(super().build(i))
+
+    @hookimpl(tryfirst=True)
+    def structsolve_polytope(space):
+        return lambda layout: Odd(space.layout, layout.examples.offsets)
+
+    plugin = types.ModuleType("other_polytopes")
+    plugin.structsolve_polytope = structsolve_polytope
+    registry.default().register(plugin)
+    try:
+        with pytest.raises((TypeError, ValueError), match=told):
+            StructuredSVM("chain", oracle="lp", max_iter=2).fit(X, Y)
+    finally:
+        registry.default().unregister(plugin)
+
+
+def test_variables_kept_integral_may_be_numbers():
+    polytope = ChainPolytopes(*_chain()).build(0)
+    assert replace(polytope, integer=np.zeros(polytope.size)).integer.dtype == bool
+
+
+def _chain():
+    space, examples = get_structure("chain").make_space(X, Y)
+    return space.layout, examples.offsets
