@@ -179,7 +179,7 @@ def _read(path: str, reader: TableReader, fit: bool, raw: bool = False) -> tuple
             f"{path}: found one line, of words only; expected rows below a header, or header=False"
         )
     width = len(table.names)
-    targets = _targets(path, reader.target, table, fit, reader.columns)
+    targets = _targets(reader.target, table, fit, reader.columns)
     dropped = {table.column(name, "drop") for name in _listed(reader.drop)}
     group = None if reader.group is None else table.column(reader.group, "group")
     others = dropped | {*targets} | ({group} if group is not None else set())
@@ -305,9 +305,7 @@ def _listed(given: Any) -> list[Any]:
     return list(given) if isinstance(given, (list, tuple)) else str(given).split(",")
 
 
-def _targets(
-    path: PathLike, target: Any, table: _Table, fit: bool, columns: list[Any] | None
-) -> list[int]:
+def _targets(target: Any, table: _Table, fit: bool, columns: list[Any] | None) -> list[int]:
     """Columns of labels; none if a file for a fitted model lacks them."""
     if target is not None:
         try:
