@@ -234,7 +234,7 @@ def main() -> None:
     parser.add_argument("--batch", type=int, default=32)
     parser.add_argument("--length", type=int, default=50)
     parser.add_argument("--states", type=int, default=26)
-    parser.add_argument("--rounds", type=int, default=30)
+    parser.add_argument("--rounds", type=int, default=200)
     args = parser.parse_args()
     enter("distributions")
     header("Distributions")
