@@ -169,20 +169,20 @@ class Batches:
         layout, known = kind.space.layout, kind.blocks
         by_name = {}
         for name, shape in shapes.items():
-            own = known.get(name)
-            if own is None:
+            block = known.get(name)
+            if block is None:
                 raise ValueError(
                     f"scores: found the block {name!r}, expected some of {kind.names} of structure "
                     f"{self.structure.name!r}"
                 )
-            by_name[own] = shape
+            by_name[block.name] = shape
         node = by_name.get(layout.node.name)
         if node is None:
             raise ValueError(f"scores: found {list(shapes)}, expected a block {layout.node.name!r}")
         self._warn_once(kind.joining, by_name)
         edge = by_name.get(layout.edge.name) if layout.edge is not None else None
         places = kind.places(node, edge, lengths, examples, graphs)
-        return Batch(kind.space, places, tuple([kind.own[name] for name in by_name]))
+        return Batch(kind.space, places, tuple([known[name] for name in by_name]))
 
     def _warn_once(self, joining: dict[str, tuple[int, ...]], names: Any) -> None:
         """Warn if no scores join nodes."""
@@ -209,7 +209,8 @@ class Batches:
         Space
         """
         kind = self._kind(shapes)
-        self._warn_once(kind.joining, map(kind.blocks.get, shapes))
+        known = [kind.blocks[name].name for name in shapes if name in kind.blocks]
+        self._warn_once(kind.joining, known)
         return kind.space
 
     def layout(self, shapes: dict[str, tuple[int, ...]]) -> Any:
@@ -308,13 +309,12 @@ class _Kind:
     def __init__(self, space: Any, one_class: bool = False):
         self.space, self.tables, self.one_class = space, Tables(space), one_class
         layout = space.layout
-        self.own = {block.name: block for block in layout.blocks}
-        self.blocks = {name: name for name in self.own}
+        self.blocks = {block.name: block for block in layout.blocks}
         self.names = list(self.blocks)
         for kind in ("node", "edge"):
             block = getattr(layout, kind)
             if block is not None:
-                self.blocks.setdefault(kind, block.name)
+                self.blocks.setdefault(kind, block)
         #: Blocks whose scores depend on the labels of two nodes.
         self.joining = {
             block.name: block.shape if block.kind == "shared" else ("edges", *block.shape)

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from typing import Any
 
-import numpy as np
-
 from ..surrogates._fenchel_young import FenchelYoung
 from ._loops import derivatives
 from .binding import Binding, binding_of
@@ -144,16 +142,9 @@ def jacobian_product(
         )
     if weights is not None:
         weights = checked_weights(weights, binding.layout.n)
-    source, along = sheet_of(scores, binding), _sheet_along(directions, scores, binding)
+    source, along = sheet_of(scores, binding), sheet_of(directions, binding, scores)
     answer, target = answer_of(scores, source, binding, each)
     rooms, bounds = binding.rooms, binding.bounds
     run: dict[str, Any] = {"bounds": bounds, "n_jobs": n_jobs, "rooms": rooms}
     derivatives(source, along, target, bound, weights=weights, **run)
     return answer
-
-
-def _sheet_along(directions: Scores, scores: Scores, binding: Binding) -> Any:
-    axes = {place.name: len(place.shape) for place in binding.places}
-    shared = {k: v for k, v in (directions.shared or {}).items() if v is not None}
-    each = not all(np.ndim(array) == axes.get(name) for name, array in shared.items())
-    return sheet_of(directions, binding, scores, each=each)

@@ -174,11 +174,11 @@ def _check_loss(loss: str, structure: Any) -> None:
 
 def _check_scoring(scoring: str | None) -> None:
     """Refuse a score that neither structsolve nor scikit-learn has."""
-    ours = get_scorer_names()
     if scoring is None or registry.default().has("metrics", scoring):
         return
     from sklearn import metrics  # heavy
 
+    ours = get_scorer_names()
     known = [*ours, *metrics.get_scorer_names()]
     if scoring not in known:
         raise UsageError(

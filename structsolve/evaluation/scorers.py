@@ -205,9 +205,9 @@ callable, or one of accuracy, ...
     theirs = isinstance(scoring, str) and scoring in metrics.get_scorer_names()
     if theirs and plain:
         return metrics.get_scorer(scoring)
-    names = get_scorer_names()
     if registry.default().has("metrics", scoring):
         return get_scorer(scoring)
+    names = get_scorer_names()
     also = metrics.get_scorer_names() if plain else []
     wrong = did_you_mean(scoring, [*names, *also])
     if theirs:

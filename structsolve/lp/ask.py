@@ -106,8 +106,7 @@ def ask_cones(space: Space, oracle: Oracle, parts: Parts, kbest: Any = None, k: 
     polytopes = declared_polytopes(space, oracle.layout)
     if polytopes is None:
         return None
-    decoder = LinearDecoder(polytopes, Highs())
-    decoder.n_states = parts.n_states
+    decoder = LinearDecoder(polytopes, Highs(), n_states=parts.n_states)
     return PolytopeCones(oracle, kbest, parts, decoder, k, oracle.layout)
 
 
@@ -266,8 +265,6 @@ def _decoder(space: Space, backend: Backend, layout: PartLayout) -> LinearDecode
             polytopes = ConstrainedPolytopes(polytopes, backend.constraints, space, examples)
             if truths is not None:
                 polytopes.check_truths(parts, truths)
-        decoder = LinearDecoder(polytopes, backend, warm=layout.training)
-        decoder.n_states = parts.n_states
-        return decoder
+        return LinearDecoder(polytopes, backend, layout.training, parts.n_states)
 
     return layout.common((LinearDecoder, backend), make)

@@ -63,6 +63,8 @@ class LinearDecoder:
     warm : bool, default=False
         Start each example's program from the end of its last one.  Of several optima it may then
         return another one; the number of threads never affects the choice.
+    n_states : int, default=0
+        Integers of a label are from 0 to n_states - 1; 0: unknown.
 
     Examples
     --------
@@ -75,10 +77,11 @@ class LinearDecoder:
     ([1], 7.0, 7.0)
     """
 
-    def __init__(self, polytopes: Polytopes, backend: Backend, warm: bool = False):
+    def __init__(
+        self, polytopes: Polytopes, backend: Backend, warm: bool = False, n_states: int = 0
+    ):
         self.polytopes, self.backend, self.warm = polytopes, backend, warm and backend.warm
-        #: Integers of a label are from 0 to n_states - 1; 0: unknown.
-        self.n_states = 0
+        self.n_states = n_states
         # HiGHS solves again if the backend's answer is no label, or no certificate.
         self._exact, self._integer = Highs(), Highs(integer=True)
         # On the face of an exact polytope every vertex is a label.
