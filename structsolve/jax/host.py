@@ -12,12 +12,8 @@ import numpy as np
 
 from .. import registry
 from ..batch.padded import Batch, Batches
+from .callback import callback
 from .mapped import Mapped, one_by_one
-
-try:
-    from jax.experimental.buffer_callback import buffer_callback
-except ImportError:  # before JAX 0.6
-    buffer_callback = None
 
 #: Numbers of shared blocks' gradients that may be kept for each example.
 MOST_APART = 1 << 20
@@ -276,65 +272,20 @@ def call(host: Any, like: Any, *arrays: Any, mapped: int = 0) -> Any:
     -------
     pytree of array
     """
-    axes = [0 if a is None else a.ndim - mapped for a in arrays]
-    wide = [a is not None and a.dtype == np.float64 for a in arrays]
+    axes: list[Any] = [None if a is None else a.ndim - mapped for a in arrays]
     leaves, form = jax.tree.flatten(like)
 
-    def run(*given: Any) -> list[Any]:
-        own: list[Any] = []
-        lead: tuple[int, ...] = ()
-        for a, axis, two in zip(given, axes, wide):
-            array = a if a is None else _array_of(a, two)
+    def run(*given: np.ndarray) -> list[Any]:
+        some, own, lead = iter(given), [], ()
+        for axis in axes:
+            array = None if axis is None else next(some)
             if array is not None and array.ndim > axis:
                 lead = np.broadcast_shapes(lead, array.shape[: array.ndim - axis])
             own.append(array)
         answer = host(lead, *own)
         return [answer] if isinstance(answer, np.ndarray) else jax.tree.leaves(answer)
 
-    halves = [_words(a) if two else a for a, two in zip(arrays, wide)]
-    flat = _callback(run, leaves, halves)
-    both = zip(flat, leaves)
-    return form.unflatten([_numbers(a) if s.dtype == np.float64 else a for a, s in both])
-
-
-def _callback(run: Callable[..., list[Any]], leaves: Any, arrays: Any) -> Any:
-    """Call a function of NumPy arrays; on the CPU without JAX's copies, ten times as fast."""
-    like, wide = [_like(s) for s in leaves], [s.dtype == np.float64 for s in leaves]
-    if buffer_callback is None or jax.default_backend() != "cpu":
-
-        def typed(*given: Any) -> list[np.ndarray]:
-            return [_halves(np.asarray(a, s.dtype)) for a, s in zip(run(*given), leaves)]
-
-        return jax.pure_callback(typed, like, *arrays, vmap_method="expand_dims")
-
-    def write(_: Any, out: Any, *given: Any) -> None:
-        for own, two, array in zip(out, wide, run(*given)):
-            np.copyto(_array_of(own, two), array, casting="same_kind")
-
-    return buffer_callback(write, like, vmap_method="expand_dims")(*arrays)
-
-
-# JAX calls the host from threads of its own, which do not know of ``jax.enable_x64(True)`` and
-# round doubles to single precision, in both directions; so doubles go as pairs of integers.
-def _words(a: Any) -> Any:
-    return jax.lax.bitcast_convert_type(a, jnp.uint32)
-
-
-def _numbers(a: Any) -> Any:
-    return jax.lax.bitcast_convert_type(a, jnp.float64)
-
-
-def _array_of(a: Any, wide: bool) -> np.ndarray:
-    array = np.asarray(a)
-    return np.ascontiguousarray(array).view(np.float64)[..., 0] if wide else array
-
-
-def _halves(a: np.ndarray) -> np.ndarray:
-    return np.ascontiguousarray(a[..., None]).view(np.uint32) if a.dtype == np.float64 else a
-
-
-def _like(s: Any) -> Any:
-    return jax.ShapeDtypeStruct((*s.shape, 2), np.uint32) if s.dtype == np.float64 else s
+    return form.unflatten(callback(run, leaves, [a for a in arrays if a is not None]))
 
 
 def _array(array: Any, name: str) -> Any:

@@ -1,0 +1,164 @@
+# build: glue
+"""Calls of Python functions by XLA, over the memory of its arrays: nothing is copied."""
+
+import os
+import traceback
+import weakref
+
+cimport numpy as cnp
+from cpython.pycapsule cimport PyCapsule_New
+from libc.stdint cimport int64_t
+
+
+cnp.import_array()
+
+cdef extern from "xla.h":
+    enum:
+        XLA_METADATA, XLA_SCALAR, XLA_INT64, XLA_INVALID_ARGUMENT, XLA_INTERNAL
+
+    ctypedef struct xla_extension:
+        int type
+
+    ctypedef struct xla_version:
+        int major, minor
+
+    ctypedef struct xla_metadata:
+        xla_version version
+
+    ctypedef struct xla_metadata_extension:
+        xla_metadata* metadata
+
+    ctypedef struct xla_error:
+        size_t struct_size
+        xla_extension* extensions
+        const char* message
+        int code
+
+    ctypedef struct xla_api:
+        xla_version version
+        void* (*create_error)(xla_error*)
+
+    ctypedef struct xla_buffer:
+        int dtype
+        void* data
+        int64_t rank
+        int64_t* dims
+
+    ctypedef struct xla_buffers:
+        int64_t size
+        xla_buffer** buffers
+
+    ctypedef struct xla_scalar:
+        int dtype
+        void* value
+
+    ctypedef struct xla_attributes:
+        int64_t size
+        int* types
+        xla_scalar** scalars
+
+    ctypedef struct xla_frame:
+        xla_extension* extensions
+        const xla_api* api
+        xla_buffers arguments, results
+        xla_attributes attributes
+
+    int xla_numpy_type(int dtype)
+
+
+# Functions by number.  What XLA compiled for one keeps it alive; a number of another process, as
+# a program that was stored may have, is none of these.
+cdef object functions = weakref.WeakValueDictionary()
+cdef int64_t made = int.from_bytes(os.urandom(7), "little")
+
+
+def number_of(function):
+    """Return the number by which :func:`handler` knows a function; it does not keep it alive.
+
+    Parameters
+    ----------
+    function : callable
+        Takes a list of arrays for results and one of arguments, views of XLA's memory that end
+        with the call.
+
+    Returns
+    -------
+    int
+    """
+    global made
+    made += 1
+    functions[made] = function
+    return made
+
+
+def many():
+    """Return how many functions there are."""
+    return len(functions)
+
+
+def handler():
+    """Return the handler that XLA calls, as a capsule."""
+    return PyCapsule_New(<void*>handle, "xla._CUSTOM_CALL_TARGET", NULL)
+
+
+cdef void* handle(xla_frame* frame) noexcept with gil:
+    cdef xla_metadata_extension* asked = <xla_metadata_extension*>frame.extensions
+    if asked != NULL and frame.extensions.type == XLA_METADATA:
+        # All that is read here is part of every version with this major number.
+        asked.metadata.version.major = 0
+        asked.metadata.version.minor = frame.api.version.minor
+        return NULL
+    try:
+        run(frame)
+    except (TypeError, ValueError) as error:
+        return failure(frame, f"{type(error).__name__}: {error}", XLA_INVALID_ARGUMENT)
+    except BaseException:
+        return failure(frame, traceback.format_exc(), XLA_INTERNAL)
+    return NULL
+
+
+cdef int run(xla_frame* frame) except -1:
+    cdef xla_attributes* given = &frame.attributes
+    if (given.size != 1 or given.types[0] != XLA_SCALAR
+            or given.scalars[0].dtype != XLA_INT64):
+        raise TypeError("XLA handed on something else than the number of a function")
+    function = functions.get((<int64_t*>given.scalars[0].value)[0])
+    if function is None:
+        raise ValueError(
+            "this program was compiled in another process, which had the structure's functions; "
+            "compile it in this one"
+        )
+    function(arrays(&frame.results, True), arrays(&frame.arguments, False))
+    return 0
+
+
+cdef list arrays(xla_buffers* given, bint written):
+    cdef list answer = []
+    cdef cnp.npy_intp sizes[32]
+    cdef xla_buffer* one
+    cdef int64_t k, j
+    cdef int kind
+    cdef cnp.ndarray array
+    for k in range(given.size):
+        one = given.buffers[k]
+        kind = xla_numpy_type(one.dtype)
+        if kind < 0 or one.rank > 32:
+            raise TypeError(
+                f"argument {k}: XLA's type {one.dtype} in {one.rank} axes, expected numbers of 8 "
+                "to 64 bits in at most 32"
+            )
+        for j in range(one.rank):
+            sizes[j] = one.dims[j]
+        array = cnp.PyArray_SimpleNewFromData(<int>one.rank, sizes, kind, one.data)
+        if not written:
+            cnp.PyArray_CLEARFLAGS(array, cnp.NPY_ARRAY_WRITEABLE)
+        answer.append(array)
+    return answer
+
+
+cdef void* failure(xla_frame* frame, str message, int code):
+    cdef xla_error error
+    cdef bytes text = message.encode("utf-8", "replace")
+    error.struct_size, error.extensions = sizeof(xla_error), NULL
+    error.message, error.code = text, code
+    return frame.api.create_error(&error)

@@ -1,0 +1,113 @@
+"""Calls of functions of NumPy arrays from compiled and mapped functions of JAX.
+
+On the CPU, XLA calls them over its own memory; elsewhere JAX copies arrays to the host and back.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import partial
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jax.extend.core import Primitive
+from jax.interpreters import batching, mlir
+
+from ._xla import handler, number_of
+
+_TARGET = "structsolve_host"
+
+
+def callback(run: Callable[..., list[Any]], like: Any, arrays: Any) -> list[Any]:
+    """Call a function of NumPy arrays.
+
+    Parameters
+    ----------
+    run : callable
+        Takes arrays, which it may read until it returns, and returns a list of them.  Under
+        ``vmap`` all have one more axis, the first, of size 1 where they are not mapped.
+    like : sequence of jax.ShapeDtypeStruct
+        Types of the results.
+    arrays : sequence of array
+
+    Returns
+    -------
+    list of array
+    """
+    if not NATIVE or jax.default_backend() != "cpu":
+        return _copied(run, like, arrays)
+
+    def write(out: list[np.ndarray], given: list[np.ndarray]) -> None:
+        for own, array in zip(out, run(*given)):
+            np.copyto(own, array, casting="same_kind")
+
+    types = tuple(jax.core.ShapedArray(s.shape, s.dtype) for s in like)
+    return list(_host.bind(*arrays, write=write, like=types))
+
+
+_host = Primitive(_TARGET)
+_host.multiple_results = True
+_host.def_abstract_eval(lambda *_, write, like: like)
+
+
+@partial(jax.jit, static_argnames=("write", "like"))
+def _compiled(*arrays: Any, write: Any, like: Any) -> Any:
+    return _host.bind(*arrays, write=write, like=like)
+
+
+@_host.def_impl
+def _run(*arrays: Any, write: Any, like: Any) -> Any:
+    with jax.disable_jit(False):
+        return _compiled(*arrays, write=write, like=like)
+
+
+def _batch(arrays: Any, dims: Any, write: Any, like: Any) -> Any:
+    size = next(a.shape[d] for a, d in zip(arrays, dims) if d is not None)
+    first = [a[None] if d is None else jnp.moveaxis(a, d, 0) for a, d in zip(arrays, dims)]
+    types = tuple(jax.core.ShapedArray((size, *s.shape), s.dtype) for s in like)
+    return _host.bind(*first, write=write, like=types), [0] * len(like)
+
+
+def _lower(ctx: Any, *arrays: Any, write: Any, like: Any) -> Any:
+    # XLA keeps callbacks as long as what it compiled, which is then stored nowhere.
+    ctx.module_context.add_host_callback(write)
+    return _rule(ctx, *arrays, function=np.int64(number_of(write)))
+
+
+try:
+    jax.ffi.register_ffi_target(_TARGET, handler(), platform="cpu")
+    _rule, NATIVE = jax.ffi.ffi_lowering(_TARGET), hasattr(mlir.ModuleContext, "add_host_callback")
+except Exception:  # before JAX 0.6, or another interface of XLA
+    NATIVE = False
+else:
+    batching.primitive_batchers[_host] = _batch
+    mlir.register_lowering(_host, _lower, platform="cpu")
+
+
+def _copied(run: Callable[..., list[Any]], like: Any, arrays: Any) -> list[Any]:
+    """Call a function by JAX's own callback.
+
+    JAX calls from threads of its own, which do not know of ``jax.enable_x64(True)`` and round
+    doubles to single precision, in both directions; so doubles go as pairs of integers.
+    """
+    wide = [s.dtype == np.float64 for s in like]
+    halves = [
+        jax.ShapeDtypeStruct((*s.shape, 2), np.uint32) if two else s for s, two in zip(like, wide)
+    ]
+    types = [a.dtype for a in arrays]
+
+    def typed(*given: Any) -> list[np.ndarray]:
+        own = [np.asarray(a, order="C") for a in given]
+        own = [a.view(t)[..., 0] if t == np.float64 else a for a, t in zip(own, types)]
+        answers = [np.asarray(a, s.dtype, order="C") for a, s in zip(run(*own), like)]
+        return [a[..., None].view(np.uint32) if two else a for a, two in zip(answers, wide)]
+
+    given = [
+        jax.lax.bitcast_convert_type(a, jnp.uint32) if a.dtype == np.float64 else a for a in arrays
+    ]
+    answers = jax.pure_callback(typed, halves, *given, vmap_method="expand_dims")
+    return [
+        jax.lax.bitcast_convert_type(a, jnp.float64) if two else a for a, two in zip(answers, wide)
+    ]

@@ -1,0 +1,129 @@
+"""Calls of Python functions over XLA's memory."""
+
+import gc
+import threading
+
+import numpy as np
+import pytest
+
+jax = pytest.importorskip("jax")
+
+import jax.numpy as jnp  # noqa: E402
+
+from structsolve.jax import Distribution, _xla, callback  # noqa: E402
+
+LIKE = (jax.ShapeDtypeStruct((2,), jnp.float32),)
+X = jnp.arange(6.0).reshape(2, 3)
+
+pytestmark = pytest.mark.skipif(not callback.NATIVE, reason="JAX has no such interface")
+
+
+def sums(x):
+    return [x.sum(-1)]
+
+
+def known():
+    gc.collect()
+    return _xla.many()
+
+
+def test_arguments_are_views_that_nobody_may_write_to():
+    seen = []
+
+    def look(x, y):
+        seen.append((x.flags.writeable, x.flags.owndata, x.shape, y.dtype, y.shape))
+        return [x.sum(-1)]
+
+    (answer,) = jax.jit(lambda x: callback.callback(look, LIKE, [x, jnp.int32(3)]))(X)
+    np.testing.assert_array_equal(answer, [3, 12])
+    assert seen == [(False, False, (2, 3), np.int32, ())]
+
+
+@pytest.mark.parametrize(
+    "kind", [bool, np.int8, np.uint8, np.int16, np.uint16, np.int32, np.uint32]
+)
+def test_every_type_of_numbers_arrives(kind):
+    kind = np.dtype(kind)
+    given = np.array([[0, 1, 1], [1, 1, 1]]).astype(kind)
+
+    def look(x):
+        assert x.dtype == kind
+        return [x.sum(-1).astype(np.float32)]
+
+    np.testing.assert_array_equal(callback.callback(look, LIKE, [jnp.asarray(given)])[0], [2, 3])
+
+
+def test_types_that_numpy_lacks_are_refused():
+    with pytest.raises(jax.errors.JaxRuntimeError, match="TypeError: argument 0: XLA's type"):
+        jax.block_until_ready(callback.callback(sums, LIKE, [X.astype(jnp.bfloat16)]))
+
+
+def test_empty_arrays():
+    like = (jax.ShapeDtypeStruct((0,), jnp.float32),)
+    (answer,) = callback.callback(sums, like, [jnp.zeros((0, 3))])
+    assert answer.shape == (0,)
+
+
+def test_without_jit_and_in_loops():
+    def call(x):
+        return callback.callback(sums, LIKE, [x])[0]
+
+    with jax.disable_jit():
+        np.testing.assert_array_equal(call(X), [3, 12])
+    np.testing.assert_array_equal(jax.lax.map(call, jnp.stack([X, 2 * X])), [[3, 12], [6, 24]])
+    many = jax.vmap(jax.vmap(call, in_axes=(0,)), in_axes=(1,))(jnp.ones((4, 5, 2, 3)))
+    assert many.shape == (5, 4, 2)
+
+
+@pytest.mark.parametrize(
+    ("error", "text"),
+    [
+        (ValueError("example 3: é"), "INVALID_ARGUMENT: ValueError: example 3: é"),
+        (KeyError("no"), "INTERNAL: Traceback"),
+        (KeyboardInterrupt(), "KeyboardInterrupt"),
+    ],
+)
+def test_errors_carry_their_message(error, text):
+    def fail(x):
+        raise error
+
+    with pytest.raises(jax.errors.JaxRuntimeError, match=text):
+        jax.block_until_ready(callback.callback(fail, LIKE, [X]))
+
+
+def test_functions_live_as_long_as_what_is_compiled_for_them():
+    jax.clear_caches()
+    before = known()
+    compiled = jax.jit(lambda x: callback.callback(sums, LIKE, [x])).lower(X).compile()
+    assert known() == before + 1
+    jax.clear_caches()
+    np.testing.assert_array_equal(compiled(X)[0], [3, 12])  # nothing else holds the function
+    del compiled
+    jax.clear_caches()
+    assert known() == before
+
+
+def test_numbers_of_another_process_are_refused():
+    call = jax.ffi.ffi_call("structsolve_host", LIKE)
+    for wrong in (np.int64(5), np.float32(5), "five"):
+        with pytest.raises(jax.errors.JaxRuntimeError, match=r"another process|something else"):
+            jax.block_until_ready(call(X, function=wrong))
+
+
+def test_threads_call_at_once():
+    tables = {"node": jnp.asarray(np.random.default_rng(0).normal(size=(9, 5, 3)))}
+    tables["transition"] = jnp.ones((3, 3))
+    value = jax.jit(Distribution("chain").log_partition)
+    expected, wrong = np.asarray(value(tables)), []
+
+    def run():
+        for _ in range(50):
+            if not np.array_equal(value(tables), expected):
+                wrong.append(1)
+
+    threads = [threading.Thread(target=run) for _ in range(6)]
+    for one in threads:
+        one.start()
+    for one in threads:
+        one.join()
+    assert not wrong
