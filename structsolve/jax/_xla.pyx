@@ -91,11 +91,6 @@ def number_of(function):
     return made
 
 
-def many():
-    """Return how many functions there are."""
-    return len(functions)
-
-
 def handler():
     """Return the handler that XLA calls, as a capsule."""
     return PyCapsule_New(<void*>handle, "xla._CUSTOM_CALL_TARGET", NULL)

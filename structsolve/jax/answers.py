@@ -68,9 +68,14 @@ def decode(
         function = kept(Function, structure, classes, n_jobs)
     given = function.given(scores, lengths, examples, graphs)
 
-    return labels_from(
-        given, lambda *batch: best_labels(*batch, oracle=oracle, n_jobs=function.n_jobs)
-    )
+    def best(given: Given) -> Any:
+        return labels_from(
+            given, lambda *batch: best_labels(*batch, oracle=oracle, n_jobs=function.n_jobs)
+        )
+
+    if oracle is not None and not isinstance(oracle, str):
+        return best(given)
+    return function.compiled(("best", oracle), best, given)
 
 
 def labels_from(given: Given, labels_of: Any) -> jax.Array:
@@ -161,7 +166,11 @@ class Marginals(Function):
             See :class:`StructuredLoss`; also if the structure has no such projection.
         """
         given = self.given(scores, lengths, examples, graphs)
-        return given.in_form(self._function(given)(given.arrays, given.lengths))
+
+        def of(given: Given) -> Any:
+            return given.in_form(self._function(given)(given.arrays, given.lengths))
+
+        return self.compiled("marginals", of, given)
 
     def _function(self, given: Given) -> Any:
         like, out = given.like(), given.each()

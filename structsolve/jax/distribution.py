@@ -72,7 +72,7 @@ class Distribution(NumberMethods[jax.Array], Function):
         def least(space: Any, own: Any) -> np.ndarray:
             return least_loss(space, own, self.loss, n_jobs=self.n_jobs)[0]
 
-        return labels_from(given, least)
+        return self.compiled("least loss", lambda given: labels_from(given, least), given)
 
     def _of(
         self,
@@ -85,17 +85,22 @@ class Distribution(NumberMethods[jax.Array], Function):
         examples: Any = None,
         **graphs: Any,
     ) -> jax.Array:
-        given, others = self.given(scores, lengths, examples, graphs), ()
+        given, others = self.given(scores, lengths, examples, graphs), None
         if other is not None:
             second = self.given(other, lengths, examples, graphs)
             if second.shapes != given.shapes:
                 raise ValueError(
                     f"other: found blocks of shapes {second.shapes}, expected {given.shapes}"
                 )
-            others = tuple(dict(zip(second.shapes, second.arrays))[name] for name in given.shapes)
+            others = dict(zip(second.shapes, second.arrays))
         labels = None if labels is None else jnp.asarray(labels)
-        function = self._function(kind, given, bool(others), labels is not None)
-        return function((*given.arrays, *others), labels, given.lengths)
+
+        def of(given: Given, others: Any, labels: Any) -> Any:
+            second = () if others is None else tuple(others[name] for name in given.shapes)
+            function = self._function(kind, given, bool(second), labels is not None)
+            return function((*given.arrays, *second), labels, given.lengths)
+
+        return self.compiled(kind, of, given, others, labels)
 
     def _function(self, kind: str, given: Given, two: bool, labelled: bool) -> Any:
         """Return the function of scores and second scores, labels, lengths."""

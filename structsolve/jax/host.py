@@ -36,6 +36,10 @@ class Function:
         structure = registry.get_structure(structure)
         self.structure, self.classes, self.n_jobs = structure, classes, n_jobs
         self._batches = Batches(structure, classes)
+        self._compiled: dict[Any, Callable[..., Any]] = {}
+
+    def __getstate__(self) -> dict[str, Any]:
+        return {**vars(self), "_compiled": {}}
 
     def given(self, scores: Any, lengths: Any, examples: Any, graphs: dict[str, Any]) -> Given:
         """Check the shapes of a batch of scores.
@@ -57,6 +61,30 @@ class Function:
             If they do not fit.
         """
         return Given(self._batches, scores, lengths, examples, graphs)
+
+    def compiled(self, key: Any, function: Callable[..., Any], given: Given, *more: Any) -> Any:
+        """Call ``function(given, *more)``, which is compiled once for batches of one form.
+
+        Parameters
+        ----------
+        key : hashable
+            Equal for functions that do the same.
+        function : callable
+        given : Given
+        *more : pytree of array
+
+        Returns
+        -------
+        pytree of array
+        """
+        if not given.free:
+            return function(given, *more)
+
+        def run(scores: Any, lengths: Any, *more: Any) -> Any:
+            return function(self.given(scores, lengths, None, {}), *more)
+
+        known = self._compiled.setdefault(key, jax.jit(run, inline=True))
+        return known(given.in_form(given.arrays), given.lengths, *more)
 
 
 class Given:
@@ -135,6 +163,13 @@ class Given:
 
         # Native code has no examples of given graphs but these.
         return run if self._examples is None and not self._graphs else one_by_one(run)
+
+    @property
+    def free(self) -> bool:
+        """Whether all that native code needs to know may come with its call."""
+        lead = self._batches.lead(self.shapes)
+        packed = self.lengths is not None and lead is not None and len(lead) == 1
+        return self._examples is None and not self._graphs and not packed
 
     @property
     def n(self) -> int:

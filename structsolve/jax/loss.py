@@ -121,7 +121,11 @@ class StructuredLoss(Function):
                 f"labels: found {labels.dtype}, expected integers, the numbers of classes"
             )
         value = self._reduced if self.reduction != "none" else self._each
-        return value(given)(given.arrays, labels, given.lengths)
+
+        def of(given: Given, labels: Any) -> Any:
+            return value(given)(given.arrays, labels, given.lengths)
+
+        return self.compiled(value.__name__, of, given, labels)
 
     def _values(
         self, batch: Mapped, labels: Any, arrays: Any, weights: Any, each: bool = False

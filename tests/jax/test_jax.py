@@ -1,5 +1,7 @@
 """Losses, labels and marginals of JAX arrays, compared with torch, whose tests enumerate labels."""
 
+import copy
+import pickle
 import subprocess
 import sys
 from functools import partial
@@ -354,3 +356,66 @@ def test_new_lengths_answer_as_operators_of_the_batch(surrogate, monkeypatch):
             answers.append([value, gradient["node"], gradient["transition"]])
         for one, other in zip(*answers, strict=True):
             assert np.array_equal(one, other)
+
+
+CALLS = {
+    "loss": lambda f, s, y: f["loss"](s, y),
+    "gradient": lambda f, s, y: jax.grad(f["loss"])(s, y)["node"],
+    "values": lambda f, s, y: f["each"](s, y),
+    "marginals": lambda f, s, y: f["marginals"](s)["transition"],
+    "labels": lambda f, s, y: ours.decode("chain", s),
+    "labels by a function": lambda f, s, y: ours.decode(f["loss"], s, oracle="lp"),
+    "number": lambda f, s, y: f["distribution"].entropy(s),
+    "two": lambda f, s, y: f["distribution"].cross_entropy(s, dict(reversed(s.items()))),
+    "least loss": lambda f, s, y: f["distribution"].least_loss(s),
+}
+
+
+@pytest.mark.parametrize("name", CALLS)
+def test_calls_without_jit_are_compiled_once_for_each_form(name, monkeypatch):
+    made, number_of = [], callback.number_of
+    monkeypatch.setattr(callback, "number_of", lambda f: made.append(1) or number_of(f))
+    functions = {
+        "loss": ours.StructuredLoss("chain", "crf"),
+        "each": ours.StructuredLoss("chain", reduction="none"),
+        "marginals": ours.Marginals("chain"),
+        "distribution": ours.Distribution("chain"),
+    }
+    rng, call = np.random.default_rng(4), CALLS[name]
+
+    def batch(n):
+        scores = {"node": rng.normal(size=(n, 3, 2)), "transition": rng.normal(size=(2, 2))}
+        return jax.tree.map(jnp.asarray, scores), jnp.asarray(rng.integers(2, size=(n, 3)))
+
+    for n in (13, 14):  # no other test has these
+        made.clear()
+        answers = []
+        for scores, labels in (batch(n), batch(n)):
+            answers.append(call(functions, scores, labels))
+            expected = jax.jit(lambda s, y: call(functions, s, y))(scores, labels)
+            np.testing.assert_array_equal(answers[-1], expected)
+            if len(answers) == 1:
+                once = len(made)
+        assert not np.array_equal(*answers)
+        assert len(made) == once + 1  # the compiled expectation of the second batch
+    assert once == 2
+
+
+def test_settings_may_change_between_calls_and_copies_have_their_own():
+    scores, labels = jnp.asarray(np.random.default_rng(2).normal(size=(3, 2, 2))), np.zeros((3, 2))
+    labels = labels.astype(int)
+    loss = ours.StructuredLoss("chain", "crf", reduction="mean")
+    mean = loss(scores, labels)
+    for copied in (copy.deepcopy(loss), pickle.loads(pickle.dumps(loss))):
+        copied.surrogate = "margin"
+        assert float(copied(scores, labels)) != float(mean)
+    loss.reduction = "none"
+    np.testing.assert_allclose(loss(scores, labels).mean(), mean, rtol=1e-6)
+    loss.reduction = "sum"
+    np.testing.assert_allclose(loss(scores, labels) / 3, mean, rtol=1e-6)
+    assert float(loss(scores, labels)) == float(loss(scores, labels, jnp.array([2, 2, 2])))
+    with pytest.raises(ValueError, match="example 1: its length is 3"):
+        loss(scores, labels, [2, 3, 1])
+    flat = scores.reshape(6, 2)
+    assert ours.decode("chain", flat, [1, 3, 2]).shape == (6,)
+    assert not np.array_equal(ours.decode("chain", flat, [6]), ours.decode("chain", -flat, [3, 3]))
