@@ -26,6 +26,7 @@ cdef extern from "structsolve/batch/abreast.h" nogil:
         Py_ssize_t lanes
         void (*weigh)(Block*) noexcept nogil
         void (*forward)(Block*) noexcept nogil
+        void (*partition)(Block*) noexcept nogil
         void (*backward)(Block*, int) noexcept nogil
         void (*outer)(Block*) noexcept nogil
         void (*mean_pairs)(const Block*, const float*, double*) noexcept nogil
@@ -51,7 +52,9 @@ cdef class Abreast:
     # The order of the examples of a range: the longest first, so that those of a block are about
     # as long.
     cdef const int64_t[::1] order(self, Py_ssize_t first, Py_ssize_t last)
-    # Prepares n chains in memory of `bytes`, 64-byte aligned: up to weigh().
+    # Places n chains in memory of `bytes`, 64-byte aligned; open() weighs their scores, too.
+    cdef void place(self, Block* b, const int64_t* chains, Py_ssize_t n,
+                    char* memory) noexcept nogil
     cdef void open(self, Block* b, const int64_t* chains, Py_ssize_t n,
                    char* memory) noexcept nogil
     # Forward and backward: marginals of nodes to b.scores, of pairs to b.pairs, means to b.mean.
@@ -80,11 +83,9 @@ cdef class Abreast:
                           double* out) noexcept nogil
     # After outer(): out <- expectations of rows of nodes, from b.mean, and of a table of pairs.
     cdef void add_means(self, const Block* b, const float* table, double* out) noexcept nogil
-    # Numbers of the open block of chains: out[lane].  A log-probability of a label is -inf where
-    # the label is forbidden.
+    # After forward() or partition().
     cdef double log_partition(self, const Block* b, Py_ssize_t lane) noexcept nogil
-    cdef void log_partitions(self, Block* b, double* out) noexcept nogil
-    cdef double score(self, const Block* b, Py_ssize_t lane, const int* label) noexcept nogil
+    cdef double log_proba(self, const Block* b, Py_ssize_t lane, const int* label) noexcept nogil
     # Expectations of the scores, and of those of another block: of the difference if
     # `divergence`, with its table.
     cdef void means(self, Block* b, double* out) noexcept nogil

@@ -41,8 +41,8 @@ cdef class Abreast:
         # Those of one length keep their order, so sums over chains do not depend on threads.
         return first + np.argsort(-lengths, kind="stable")
 
-    cdef void open(self, Block* b, const int64_t* chains, Py_ssize_t n,
-                   char* memory) noexcept nogil:
+    cdef void place(self, Block* b, const int64_t* chains, Py_ssize_t n,
+                    char* memory) noexcept nogil:
         cdef Py_ssize_t k, size = self.rows * self.K * self.count, K = self.K
         cdef const float* rows = <const float*>self.sheet.node.data
         memset(b, 0, sizeof(Block))
@@ -60,10 +60,14 @@ cdef class Abreast:
             b.end = self.scores + 3 * K * K + K
         b.scores = <float*>memory
         b.ahead, b.alpha, b.pairs = b.scores + size, b.scores + 2 * size, b.scores + 3 * size
-        self.loops.weigh(b)
         for k in range(n):
             if b.length[k] == 0:
                 b.bad |= 1U << k
+
+    cdef void open(self, Block* b, const int64_t* chains, Py_ssize_t n,
+                   char* memory) noexcept nogil:
+        self.place(b, chains, n, memory)
+        self.loops.weigh(b)
 
     cdef void sums(self, Block* b, bint nodes, bint pairs) noexcept nogil:
         self.loops.forward(b)
@@ -168,26 +172,21 @@ cdef class Abreast:
     cdef double log_partition(self, const Block* b, Py_ssize_t lane) noexcept nogil:
         return b.logs[lane] + b.tops[lane] + (b.length[lane] - 1) * self.top + self.end_tops
 
-    cdef void log_partitions(self, Block* b, double* out) noexcept nogil:
-        cdef Py_ssize_t k
-        self.loops.forward(b)
-        for k in range(b.n):
-            out[k] = self.log_partition(b, k)
-
-    cdef double score(self, const Block* b, Py_ssize_t lane, const int* label) noexcept nogil:
-        # Of the scores less the largest ones, whose log-partition is b.logs.
-        cdef Py_ssize_t K = self.K, v, cell, pair
-        cdef double total = 0
-        for v in range(b.length[lane]):
-            cell = (v * K + label[v]) * self.count + lane
-            if b.ahead[cell] == 0:
-                return -INFINITY
-            total += b.scores[cell]
+    cdef double log_proba(self, const Block* b, Py_ssize_t lane,
+                          const int* label) noexcept nogil:
+        cdef const double* pairs = self.sheet.shared + self.transition
+        cdef Py_ssize_t v, last = b.length[lane] - 1
+        cdef double total = -self.log_partition(b, lane)
+        if last < 0:
+            return total
+        for v in range(last + 1):
+            total += b.rows[lane][v * self.K + label[v]]
             if v:
-                pair = label[v - 1] * K + label[v]
-                if b.factors[pair] == 0:
-                    return -INFINITY
-                total += self.scores[pair]
+                total += pairs[label[v - 1] * self.stride + label[v]]
+        if self.start >= 0:
+            total += self.sheet.shared[self.start + label[0]]
+        if self.end >= 0:
+            total += self.sheet.shared[self.end + label[last]]
         return total
 
     cdef void add_means(self, const Block* b, const float* table, double* out) noexcept nogil:

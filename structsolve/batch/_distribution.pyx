@@ -178,22 +178,24 @@ cdef class Numbers(Pass):
         second.bad = second.forbidden = 0
         if self.second is not None:
             self.copy_second(&second, chains, n, memory)
-        self.lanes.open(&first, chains, n, memory)
-        if self.kind == ENTROPY:
-            self.lanes.means(&first, logs)
-            self.from_means(&first, &second, n, logs)
-        elif self.kind == CROSS_ENTROPY or self.kind == DIVERGENCE:
-            self.lanes.means_of(&first, &second, self.kind == DIVERGENCE, &self.table[0], logs)
-            self.from_means(&first, &second, n, logs)
+        self.lanes.place(&first, chains, n, memory)
+        if self.kind < ENTROPY:
+            self.lanes.loops.partition(&first)
         else:
-            self.lanes.log_partitions(&first, logs)
+            self.lanes.loops.weigh(&first)
+            if self.kind == ENTROPY:
+                self.lanes.means(&first, logs)
+            else:
+                self.lanes.means_of(&first, &second, self.kind == DIVERGENCE, &self.table[0], logs)
+            self.from_means(&first, &second, n, logs)
         for k in range(n):
             i = chains[k]
-            out[i] = logs[k]
-            if self.kind == LOG_PROBA:
-                out[i] = -INFINITY
-                if not self.outside[i]:
-                    out[i] = self.lanes.score(&first, k, self.label(i)) - first.logs[k]
+            if self.kind >= ENTROPY:
+                out[i] = logs[k]
+            elif self.kind == LOG_PARTITION:
+                out[i] = self.lanes.log_partition(&first, k)
+            else:
+                out[i] = self.log_proba(&first, k, i)
             # Small differences of large numbers need doubles.
             if not fabs(out[i]) >= 1 or (first.bad | second.bad | second.forbidden) >> k & 1:
                 self.scores.read(i, &room.theta[0])
@@ -324,19 +326,13 @@ cdef class Numbers(Pass):
                 self.second.sums(&second, True, True)
                 self.second.keep(&second)
             self.lanes.open(&first, chains, n, memory)
-            for k in range(n if self.kind == LOG_PROBA else 0):
-                values[k] = -INFINITY
-                if not self.outside[chains[k]]:
-                    values[k] = self.lanes.score(&first, k, self.label(chains[k]))
             self.lanes.sums(&first, True, True)
             if self.second is not None:
                 first.bad |= second.bad | first.forbidden
                 self.lanes.subtract_kept(&first)
             for k in range(n):
-                if self.kind == LOG_PROBA:
-                    values[k] -= first.logs[k]
-                else:
-                    values[k] = self.lanes.log_partition(&first, k)
+                values[k] = (self.log_proba(&first, k, chains[k]) if self.kind == LOG_PROBA else
+                             self.lanes.log_partition(&first, k))
         self.lanes.write(&first, chains, self.out)
         pairs = self.lanes.pairs(&first, chains, self.out)
         for k in range(n):
@@ -387,12 +383,14 @@ cdef class Numbers(Pass):
     cdef void copy_second(self, Block* second, const int64_t* chains, Py_ssize_t n,
                           char* memory) noexcept nogil:
         # Its log-partitions; its scores stay, behind the memory of the first.
-        cdef double ignored[ABREAST_MOST]
         self.second.open(second, chains, n, memory)
-        self.second.log_partitions(second, ignored)
+        self.second.loops.forward(second)
         memcpy(self.second.spare(second), second.scores,
                second.L * second.K * self.lanes.count * sizeof(float))
         second.scores = self.second.spare(second)
+
+    cdef double log_proba(self, const Block* b, Py_ssize_t lane, Py_ssize_t i) noexcept nogil:
+        return -INFINITY if self.outside[i] else self.lanes.log_proba(b, lane, self.label(i))
 
     cdef const int* label(self, Py_ssize_t i) noexcept nogil:
         return &self.labels[self.parts.layout.label_offsets[i]]

@@ -37,6 +37,8 @@ typedef struct {
   void (*weigh)(abreast *b);
   /* alpha <- forward messages; logs */
   void (*forward)(abreast *b);
+  /* logs and tops as after both, in the memory of one row of scores and ahead, and two of alpha */
+  void (*partition)(abreast *b);
   /* scores <- marginals of nodes, ahead <- messages times factors, such that alpha[v, s]
    * factors[s, t] ahead[v + 1, t] are marginals of an edge; mean, of what scores held.  `nodes`: 0
    * leaves scores undefined. */

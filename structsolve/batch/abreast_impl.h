@@ -1,5 +1,5 @@
-/* The loops of abreast.h.  abreast_loops.h defines NAME(f), LANES, MULADD, MAXV, MINV, and the
- * sizes of tiles, ROWS and COLUMNS, before each inclusion. */
+/* The loops of abreast.h.  abreast_loops.h defines NAME(f), LANES, MULADD, MAXV, MINV, ANY, and
+ * the sizes of tiles, ROWS and COLUMNS, before each inclusion. */
 
 typedef float NAME(floats) __attribute__((vector_size(4 * LANES)));
 /* The same in arrays of callers. */
@@ -16,12 +16,6 @@ typedef double NAME(doubles) __attribute__((vector_size(8 * LANES)));
 /* a where the mask is set, else b */
 #define CHOOSE(mask, a, b) ((VEC)(((mask) & (INT)(a)) | (~(mask) & (INT)(b))))
 #define TO_WIDE(x) __builtin_convertvector(x, WIDE)
-
-INLINE int NAME(any)(INT mask) {
-  int any = 0;
-  for (int l = 0; l < LANES; l++) any |= mask[l];
-  return any;
-}
 
 INLINE uint32_t NAME(bits)(INT mask) {
   uint32_t bits = 0;
@@ -118,26 +112,24 @@ INLINE void NAME(add)(abreast *b, int lane, const float *more, float *x) {
   }
 }
 
-/* scores <- the first numbers of all chains, up to the count of squares. */
-INLINE ptrdiff_t NAME(gather)(abreast *b, ptrdiff_t j, ptrdiff_t count) {
-  for (; j < count; j++) {
-    VEC x[LANES];
+/* x <- the scores of a node, 0 behind the end of a chain. */
+INLINE void NAME(gather)(const abreast *b, ptrdiff_t v, INT on, float *x) {
+  const ptrdiff_t K = b->K;
+  const float *rows[LANES];
+  ptrdiff_t s = 0;
+  for (int l = 0; l < LANES; l++) rows[l] = v < b->length[l] ? b->rows[l] + v * K : b->rows[0];
+  while (s + LANES <= K) {
+    VEC y[LANES];
 #pragma GCC unroll 16
-    for (int l = 0; l < LANES; l++) x[l] = *(const NAME(loose) *)(b->rows[l] + j * LANES);
-    NAME(transpose)(x);
-    for (int l = 0; l < LANES; l++) STORE(b->scores + (j * LANES + l) * LANES, x[l]);
+    for (int l = 0; l < LANES; l++) y[l] = *(const NAME(loose) *)(rows[l] + s);
+    NAME(transpose)(y);
+    for (int l = 0; l < LANES; l++) STORE(x + (s + l) * LANES, y[l]);
+    s += s + LANES < K && s + 2 * LANES > K ? K - LANES - s : LANES; /* the last may overlap */
   }
-  return j;
-}
-
-/* What is not in squares, 0 behind the end of a chain. */
-INLINE void NAME(gather_rest)(abreast *b, ptrdiff_t n) {
-  for (int l = 0; l < LANES; l++) {
-    const ptrdiff_t end = b->length[l] * b->K;
-    float *x = b->scores + l;
-    for (ptrdiff_t j = n * LANES; j < end; j++) x[j * LANES] = b->rows[l][j];
-    for (ptrdiff_t j = end; j < b->L * b->K; j++) x[j * LANES] = 0;
-  }
+  for (; s < K; s++)
+    for (int l = 0; l < LANES; l++) x[s * LANES + l] = rows[l][s];
+  if (ANY(~on))
+    for (s = 0; s < K * LANES; s += LANES) STORE(x + s, CHOOSE(on, LOAD(x + s), SET1(0)));
 }
 
 static void NAME(scatter)(const abreast *b, const float *lanes, ptrdiff_t width, int once,
@@ -155,36 +147,53 @@ static void NAME(scatter)(const abreast *b, const float *lanes, ptrdiff_t width,
       out[l][j] = lanes[j * LANES + l];
 }
 
-static void NAME(weigh)(abreast *b) {
-  const ptrdiff_t K = b->K, squares = NAME(squares)(b);
-  const INT length = NAME(lengths)(b);
-  ptrdiff_t ready = 0;
-  WIDE tops = {0};
-  INT bad = {0}, forbidden = {0};
-  float *x = b->scores, *out = b->ahead;
-  NAME(gather_rest)(b, squares);
-  for (ptrdiff_t v = 0; v < b->L; v++) {
-    const ptrdiff_t more = ((v + 1) * K + LANES - 1) / LANES;
-    VEC top = SET1(-INFINITY);
-    ready = NAME(gather)(b, ready, more < squares ? more : squares);
+/* What rows of nodes add up to. */
+typedef struct {
+  INT bad, forbidden, exponents;
+  WIDE tops;
+} NAME(sums);
+
+INLINE void NAME(weigh_row)(abreast *b, ptrdiff_t v, INT on, float *x, float *out,
+                            NAME(sums) *sums) {
+  const ptrdiff_t K = b->K;
+  VEC top = SET1(-INFINITY), least = SET1(INFINITY);
+  NAME(gather)(b, v, on, x);
+  if (b->end || (v == 0 && b->start))
     for (int l = 0; l < LANES; l++) {
       if (v == 0 && b->start && b->length[l]) NAME(add)(b, l, b->start, x + l);
       if (b->end && b->length[l] == v + 1) NAME(add)(b, l, b->end, x + l);
     }
-    for (ptrdiff_t s = 0; s < K; s++) top = MAXV(LOAD(x + s * LANES), top);
-    for (ptrdiff_t s = 0; s < K; s++) {
-      const VEC y = LOAD(x + s * LANES), less = y - top;
-      const INT none = y == SET1(-INFINITY);
-      forbidden |= none;
-      bad |= ~(none | (less >= SET1(-ABREAST_SPAN))); /* NaN and +inf, too */
-      STORE(out + s * LANES, CHOOSE(none, SET1(0), NAME(exp)(less)));
-      STORE(x + s * LANES, CHOOSE(none, SET1(0), less));
-    }
-    tops += TO_WIDE(CHOOSE(length > (int32_t)v, top, SET1(0)));
-    x += K * LANES, out += K * LANES;
+  for (ptrdiff_t s = 0; s < K * LANES; s += LANES) {
+    const VEC y = LOAD(x + s);
+    top = MAXV(y, top), least = MINV(y, least);
   }
-  b->bad |= NAME(bits)(bad), b->forbidden |= NAME(bits)(forbidden);
-  for (int l = 0; l < LANES; l++) b->tops[l] += tops[l];
+  if (ANY(~(least - top >= SET1(-ABREAST_SPAN))))
+    for (ptrdiff_t s = 0; s < K * LANES; s += LANES) {
+      const VEC y = LOAD(x + s), less = y - top;
+      const INT none = y == SET1(-INFINITY);
+      sums->forbidden |= none;
+      sums->bad |= ~(none | (less >= SET1(-ABREAST_SPAN))); /* NaN and +inf, too */
+      STORE(out + s, CHOOSE(none, SET1(0), NAME(exp)(less)));
+      STORE(x + s, CHOOSE(none, SET1(0), less));
+    }
+  else /* mostly none is forbidden, or far from the largest */
+    for (ptrdiff_t s = 0; s < K * LANES; s += LANES) {
+      const VEC less = LOAD(x + s) - top;
+      sums->bad |= ~(less <= SET1(0));
+      STORE(out + s, NAME(exp)(less));
+      STORE(x + s, less);
+    }
+  sums->tops += TO_WIDE(CHOOSE(on, top, SET1(0)));
+}
+
+static void NAME(weigh)(abreast *b) {
+  const ptrdiff_t size = b->K * LANES;
+  const INT length = NAME(lengths)(b);
+  NAME(sums) sums = {0};
+  for (ptrdiff_t v = 0; v < b->L; v++)
+    NAME(weigh_row)(b, v, length > (int32_t)v, b->scores + v * size, b->ahead + v * size, &sums);
+  b->bad |= NAME(bits)(sums.bad), b->forbidden |= NAME(bits)(sums.forbidden);
+  for (int l = 0; l < LANES; l++) b->tops[l] += sums.tops[l];
 }
 
 /* out[t] = sum_s previous[s] table[s, t] for N columns. */
@@ -212,7 +221,7 @@ INLINE void NAME(columns)(const int N, ptrdiff_t K, const float *previous, const
  * exponents. */
 INLINE INT NAME(rescale)(ptrdiff_t K, float *row, VEC most) {
   const INT zero = {0}, left = (most < SET1(0x1p-20f)) | (most > SET1(0x1p20f));
-  if (!NAME(any)(left)) return zero;
+  if (!ANY(left)) return zero;
   INT k = ((INT)most >> 23) - 127;
   k &= left & (most > SET1(0)) & (most < SET1(INFINITY));
   const VEC scale = (VEC)((127 - k) << 23);
@@ -221,9 +230,9 @@ INLINE INT NAME(rescale)(ptrdiff_t K, float *row, VEC most) {
 }
 
 INLINE void NAME(forward_tile)(const int N, ptrdiff_t c, ptrdiff_t K, const float *table,
-                               const float *factors, float *row, INT on, VEC *most, VEC *least) {
+                               const float *factors, const float *previous, float *row, INT on,
+                               VEC *most, VEC *least) {
   VEC x[9];
-  const float *previous = row - K * LANES;
   NAME(columns)(N, K, previous, table + c, x);
   for (int k = 0; k < N; k++) {
     const ptrdiff_t j = (c + k) * LANES;
@@ -235,26 +244,51 @@ INLINE void NAME(forward_tile)(const int N, ptrdiff_t c, ptrdiff_t K, const floa
   }
 }
 
-static void NAME(forward)(abreast *b) {
-  const ptrdiff_t K = b->K, size = K * LANES;
-  const INT length = NAME(lengths)(b);
-  const float *factors = b->ahead;
-  float *row = b->alpha;
-  INT bad = {0}, exponents = {0};
-  memcpy(row, factors, size * sizeof(float));
-  for (ptrdiff_t v = 1; v < b->L; v++) {
-    VEC most = SET1(0), least = SET1(INFINITY);
-    const INT on = length > (int32_t)v;
-    row += size, factors += size;
-    ABREAST_TILES(NAME(forward_tile), K, b->factors, factors, row, on, &most, &least)
-    bad |= on & (~(least >= SET1(0x1p-60f)) | ~(most > SET1(0)));
-    exponents += NAME(rescale)(K, row, most);
-  }
+INLINE void NAME(forward_row)(const abreast *b, INT on, const float *factors,
+                              const float *previous, float *row, NAME(sums) *sums) {
+  const ptrdiff_t K = b->K;
+  VEC most = SET1(0), least = SET1(INFINITY);
+  ABREAST_TILES(NAME(forward_tile), K, b->factors, factors, previous, row, on, &most, &least)
+  sums->bad |= on & (~(least >= SET1(0x1p-60f)) | ~(most > SET1(0)));
+  sums->exponents += NAME(rescale)(K, row, most);
+}
+
+INLINE void NAME(add_up)(abreast *b, const float *row, const NAME(sums) *sums) {
   VEC total = SET1(0);
-  for (ptrdiff_t s = 0; s < K; s++) total += LOAD(row + s * LANES);
-  b->bad |= NAME(bits)(bad | ~(total > SET1(0)));
-  for (int l = 0; l < LANES; l++)
-    b->logs[l] = log(total[l]) + 0.69314718055994530942 * exponents[l];
+  for (ptrdiff_t s = 0; s < b->K; s++) total += LOAD(row + s * LANES);
+  b->bad |= NAME(bits)(sums->bad | ~(total > SET1(0)));
+  b->forbidden |= NAME(bits)(sums->forbidden);
+  for (int l = 0; l < LANES; l++) {
+    b->tops[l] += sums->tops[l];
+    b->logs[l] = log(total[l]) + 0.69314718055994530942 * sums->exponents[l];
+  }
+}
+
+static void NAME(forward)(abreast *b) {
+  const ptrdiff_t size = b->K * LANES;
+  const INT length = NAME(lengths)(b);
+  float *row = b->alpha;
+  NAME(sums) sums = {0};
+  memcpy(row, b->ahead, size * sizeof(float));
+  for (ptrdiff_t v = 1; v < b->L; v++, row += size)
+    NAME(forward_row)(b, length > (int32_t)v, b->ahead + v * size, row, row + size, &sums);
+  NAME(add_up)(b, row, &sums);
+}
+
+static void NAME(partition)(abreast *b) {
+  const ptrdiff_t size = b->K * LANES;
+  const INT length = NAME(lengths)(b);
+  float *row = b->alpha, *other = row + size;
+  NAME(sums) sums = {0};
+  for (ptrdiff_t v = 0; v < b->L; v++) {
+    const INT on = length > (int32_t)v;
+    NAME(weigh_row)(b, v, on, b->scores, v ? b->ahead : row, &sums);
+    if (v == 0) continue;
+    NAME(forward_row)(b, on, b->ahead, row, other, &sums);
+    float *last = row;
+    row = other, other = last;
+  }
+  NAME(add_up)(b, row, &sums);
 }
 
 INLINE void NAME(backward_tile)(const int N, ptrdiff_t c, ptrdiff_t K, const float *turned,
@@ -465,8 +499,8 @@ static void NAME(mean_pairs)(const abreast *b, const float *table, double *sums)
 }
 
 static const abreast_loops NAME(table) = {
-    LANES, NAME(weigh), NAME(forward), NAME(backward), NAME(outer), NAME(mean_pairs), NAME(slope),
-    NAME(scatter),
+    LANES, NAME(weigh), NAME(forward), NAME(partition), NAME(backward), NAME(outer),
+    NAME(mean_pairs), NAME(slope), NAME(scatter),
 };
 
 #undef NAME
@@ -484,6 +518,7 @@ static const abreast_loops NAME(table) = {
 #undef MULADD
 #undef MAXV
 #undef MINV
+#undef ANY
 #undef TO_WIDE
 #undef ABREAST_TILES
 #undef ABREAST_OUTER

@@ -17,6 +17,7 @@ SS_TARGET("avx2,fma")
 #define MULADD(a, b, c) ((VEC)_mm256_fmadd_ps((__m256)(a), (__m256)(b), (__m256)(c)))
 #define MAXV(a, b) ((VEC)_mm256_max_ps((__m256)(a), (__m256)(b)))
 #define MINV(a, b) ((VEC)_mm256_min_ps((__m256)(a), (__m256)(b)))
+#define ANY(mask) (!_mm256_testz_si256((__m256i)(mask), (__m256i)(mask)))
 #include "abreast_impl.h"
 SS_TARGET_END
 SS_TARGET("avx512f,avx512dq")
@@ -27,6 +28,7 @@ SS_TARGET("avx512f,avx512dq")
 #define MULADD(a, b, c) ((VEC)_mm512_fmadd_ps((__m512)(a), (__m512)(b), (__m512)(c)))
 #define MAXV(a, b) ((VEC)_mm512_max_ps((__m512)(a), (__m512)(b)))
 #define MINV(a, b) ((VEC)_mm512_min_ps((__m512)(a), (__m512)(b)))
+#define ANY(mask) (_mm512_test_epi32_mask((__m512i)(mask), (__m512i)(mask)) != 0)
 #include "abreast_impl.h"
 SS_TARGET_END
 #endif
