@@ -225,11 +225,15 @@ cdef Abreast abreast_of(projection, Sheet sheet):
     cdef cnp.npy_intp size
     cdef double* exponentials
     cdef float* table
-    starts = getattr(projection, "linear_chain", None)
-    if (starts is None or own_loops == NULL or layout.n < LEAST_CHAINS or sheet.shared_step
-            or not sheet.node.single or sheet.node.data == NULL
-            or any([cnp.PyArray_TYPE(array) != cnp.NPY_FLOAT for _, array in sheet.tables])):
+    if (own_loops == NULL or layout.n < LEAST_CHAINS or sheet.shared_step
+            or not sheet.node.single or sheet.node.data == NULL):
         return None
+    starts = getattr(projection, "linear_chain", None)
+    if starts is None:
+        return None
+    for _, array in sheet.tables:
+        if cnp.PyArray_TYPE(array) != cnp.NPY_FLOAT:
+            return None
     own = Abreast.__new__(Abreast)
     own.loops, own.sheet, own.K, own.count = own_loops, sheet, K, own_loops.lanes
     own.rows = max(layout.max_nodes + 1, K)

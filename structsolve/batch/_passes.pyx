@@ -170,18 +170,26 @@ def in_rooms(piece, offsets, n_jobs, list rooms, PartLayout layout not None, Py_
         See :class:`Room`.
     """
     cdef list used = []
-    cdef Py_ssize_t size = 16 * layout.max_theta + work_bytes + 12 * entries
+    cdef Py_ssize_t size = 16 * layout.max_theta + work_bytes + 12 * entries, n = len(offsets) - 1
 
     def take():
-        try:
-            room = rooms.pop()
-        except IndexError:  # another thread may have taken the last one
-            room = None
-        if room is None or not (<Room?>room).holds(layout, work_bytes, entries=entries):
-            room = Room(layout, work_bytes, entries, room)
-        used.append(room)
-        return room
+        used.append(_room(rooms, layout, work_bytes, entries))
+        return used[len(used) - 1]
 
-    over_examples(piece, offsets, n_jobs, take)
+    if n_jobs is None and n > 0 and offsets[n] <= NODES_PER_CALL:  # as over_examples() would
+        piece(0, n, take())
+    else:
+        over_examples(piece, offsets, n_jobs, take)
     if size <= KEPT_BYTES:
         rooms.extend(used)
+
+
+cdef Room _room(list rooms, PartLayout layout, Py_ssize_t work_bytes, Py_ssize_t entries):
+    cdef Room room = None
+    try:
+        room = rooms.pop()
+    except IndexError:  # another thread may have taken the last one
+        pass
+    if room is None or not room.holds(layout, work_bytes, entries=entries):
+        room = Room(layout, work_bytes, entries, room)
+    return room
