@@ -70,6 +70,7 @@ cdef extern from "xla.h":
 # a program that was stored may have, is none of these.
 cdef object functions = weakref.WeakValueDictionary()
 cdef int64_t made = int.from_bytes(os.urandom(7), "little")
+cdef int minor = 0
 
 
 def number_of(function):
@@ -91,17 +92,27 @@ def number_of(function):
     return made
 
 
-def handler():
-    """Return the handler that XLA calls, as a capsule."""
+def handler(int version):
+    """Return the handler that XLA calls.
+
+    Parameters
+    ----------
+    version : int
+        The minor version of XLA's interface 0.x, all of which have what is read here.
+
+    Returns
+    -------
+    PyCapsule
+    """
+    global minor
+    minor = version
     return PyCapsule_New(<void*>handle, "xla._CUSTOM_CALL_TARGET", NULL)
 
 
 cdef void* handle(xla_frame* frame) noexcept with gil:
     cdef xla_metadata_extension* asked = <xla_metadata_extension*>frame.extensions
     if asked != NULL and frame.extensions.type == XLA_METADATA:
-        # All that is read here is part of every version with this major number.
-        asked.metadata.version.major = 0
-        asked.metadata.version.minor = frame.api.version.minor
+        asked.metadata.version.major, asked.metadata.version.minor = 0, minor
         return NULL
     try:
         run(frame)

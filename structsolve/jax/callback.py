@@ -5,8 +5,10 @@ On the CPU, XLA calls them over its own memory; elsewhere JAX copies arrays to t
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
 from functools import partial
+from pathlib import Path
 from typing import Any
 
 import jax
@@ -14,10 +16,16 @@ import jax.numpy as jnp
 import numpy as np
 from jax.extend.core import Primitive
 from jax.interpreters import batching, mlir
+from jax.sharding import NamedSharding, PartitionSpec
 
 from ._xla import handler, number_of
 
 _TARGET = "structsolve_host"
+# Where types have the axes of shard_map over which arrays vary.
+_AXES = "manual_axis_type" if hasattr(jax.core.ShapedArray, "manual_axis_type") else "vma"
+_vary: Any = getattr(jax.lax, "pvary", None)  # before JAX 0.6, types do not have them
+if hasattr(jax.lax, "pcast"):
+    _vary = partial(jax.lax.pcast, to="varying")
 
 
 def callback(run: Callable[..., list[Any]], like: Any, arrays: Any) -> list[Any]:
@@ -43,8 +51,61 @@ def callback(run: Callable[..., list[Any]], like: Any, arrays: Any) -> list[Any]
         for own, array in zip(out, run(*given)):
             np.copyto(own, array, casting="same_kind")
 
-    types = tuple(jax.core.ShapedArray(s.shape, s.dtype) for s in like)
-    return list(_host.bind(*arrays, write=write, like=types))
+    return list(_host.bind(*arrays, write=write, like=tuple(types(like, arrays))))
+
+
+def types(like: Any, arrays: Any, lead: tuple[int, ...] = ()) -> list[Any]:
+    """Return the types of results of a function of arrays.
+
+    Parameters
+    ----------
+    like : sequence of jax.ShapeDtypeStruct
+    arrays : sequence of array, or of their types
+    lead : tuple of int, default=()
+        Axes before those of each.
+
+    Returns
+    -------
+    list of jax.core.ShapedArray
+    """
+    own = {}
+    if _axes(*arrays):  # all over the same axes
+        first = _type(arrays[0])
+        place = NamedSharding(first.sharding.mesh, PartitionSpec())
+        own = {_AXES: getattr(first, _AXES), "sharding": place}
+    return [jax.core.ShapedArray((*lead, *s.shape), s.dtype, **own) for s in like]
+
+
+def alike(arrays: Any) -> Any:
+    """Let all arrays vary over the axes of ``shard_map`` that one of them varies over.
+
+    Parameters
+    ----------
+    arrays : pytree of array
+
+    Returns
+    -------
+    pytree of array
+    """
+    axes = _axes(*jax.tree.leaves(arrays))
+
+    def vary(a: Any) -> Any:
+        rest = tuple(axes - _axes(a))
+        return a if not rest else _vary(a, rest)
+
+    return jax.tree.map(vary, arrays) if axes else arrays
+
+
+def _axes(*arrays: Any) -> frozenset[Any]:
+    """Return the axes of ``shard_map`` over which some array varies."""
+    if _vary is None:
+        return frozenset()
+    kinds = [getattr(_type(a), _AXES) for a in arrays]
+    return frozenset().union(*(getattr(kind, "varying", kind) for kind in kinds))
+
+
+def _type(a: Any) -> Any:
+    return a if isinstance(a, jax.core.ShapedArray) else jax.typeof(a)
 
 
 _host = Primitive(_TARGET)
@@ -66,8 +127,8 @@ def _run(*arrays: Any, write: Any, like: Any) -> Any:
 def _batch(arrays: Any, dims: Any, write: Any, like: Any) -> Any:
     size = next(a.shape[d] for a, d in zip(arrays, dims) if d is not None)
     first = [a[None] if d is None else jnp.moveaxis(a, d, 0) for a, d in zip(arrays, dims)]
-    types = tuple(jax.core.ShapedArray((size, *s.shape), s.dtype) for s in like)
-    return _host.bind(*first, write=write, like=types), [0] * len(like)
+    own = tuple(types(like, first, (size,)))
+    return _host.bind(*first, write=write, like=own), [0] * len(like)
 
 
 def _lower(ctx: Any, *arrays: Any, write: Any, like: Any) -> Any:
@@ -76,12 +137,24 @@ def _lower(ctx: Any, *arrays: Any, write: Any, like: Any) -> Any:
     return _rule(ctx, *arrays, function=np.int64(number_of(write)))
 
 
+def _version() -> int:
+    """Return the minor version of XLA's interface 0.x."""
+    header = Path(jax.ffi.include_dir(), "xla", "ffi", "api", "c_api.h").read_text("utf-8")
+    parts = dict(re.findall(r"#define XLA_FFI_API_(MAJOR|MINOR) (\d+)", header))
+    if parts.pop("MAJOR") != "0":
+        raise ValueError("an interface that we do not know")
+    return int(parts["MINOR"])
+
+
 try:
-    jax.ffi.register_ffi_target(_TARGET, handler(), platform="cpu")
-    _rule, NATIVE = jax.ffi.ffi_lowering(_TARGET), hasattr(mlir.ModuleContext, "add_host_callback")
-except Exception:  # before JAX 0.6, or another interface of XLA
+    import jax.experimental.buffer_callback  # before JAX 0.6, XLA keeps no functions
+
+    jax.ffi.register_ffi_target(_TARGET, handler(_version()), platform="cpu")
+    _rule = jax.ffi.ffi_lowering(_TARGET)
+except (AttributeError, ImportError, KeyError, OSError, ValueError):
     NATIVE = False
 else:
+    NATIVE = True
     batching.primitive_batchers[_host] = _batch
     mlir.register_lowering(_host, _lower, platform="cpu")
 
@@ -96,11 +169,11 @@ def _copied(run: Callable[..., list[Any]], like: Any, arrays: Any) -> list[Any]:
     halves = [
         jax.ShapeDtypeStruct((*s.shape, 2), np.uint32) if two else s for s, two in zip(like, wide)
     ]
-    types = [a.dtype for a in arrays]
+    kinds = [a.dtype for a in arrays]
 
     def typed(*given: Any) -> list[np.ndarray]:
         own = [np.asarray(a, order="C") for a in given]
-        own = [a.view(t)[..., 0] if t == np.float64 else a for a, t in zip(own, types)]
+        own = [a.view(t)[..., 0] if t == np.float64 else a for a, t in zip(own, kinds)]
         answers = [np.asarray(a, s.dtype, order="C") for a, s in zip(run(*own), like)]
         return [a[..., None].view(np.uint32) if two else a for a, two in zip(answers, wide)]
 

@@ -12,7 +12,7 @@ import numpy as np
 
 from .. import registry
 from ..batch.padded import Batch, Batches
-from .callback import callback
+from .callback import alike, callback
 from .mapped import Mapped, one_by_one
 
 #: Numbers of shared blocks' gradients that may be kept for each example.
@@ -77,6 +77,7 @@ class Function:
         -------
         pytree of array
         """
+        given.arrays, given.lengths, more = alike((given.arrays, given.lengths, more))
         if not given.free:
             return function(given, *more)
 

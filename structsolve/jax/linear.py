@@ -11,6 +11,7 @@ import jax.numpy as jnp
 from jax.extend.core import Primitive
 from jax.interpreters import ad, batching, mlir
 
+from .callback import types
 from .host import call
 
 
@@ -80,8 +81,8 @@ def _run(*args: Any, op: Linear, back: bool, lead: tuple[int, ...]) -> Any:
 
 
 @_linear.def_abstract_eval
-def _shapes(*_: Any, op: Linear, back: bool, lead: tuple[int, ...]) -> Any:
-    return [jax.core.ShapedArray((*lead, *s.shape), s.dtype) for s in _sides(op, back)[1]]
+def _shapes(*args: Any, op: Linear, back: bool, lead: tuple[int, ...]) -> Any:
+    return types(_sides(op, back)[1], args, lead)
 
 
 def _jvp(args: Any, tangents: Any, op: Linear, back: bool, lead: tuple[int, ...]) -> Any:
