@@ -6,6 +6,7 @@ import traceback
 import weakref
 
 cimport numpy as cnp
+from cpython.exc cimport PyErr_SetInterrupt
 from cpython.pycapsule cimport PyCapsule_New
 from libc.stdint cimport int64_t
 
@@ -114,13 +115,31 @@ cdef void* handle(xla_frame* frame) noexcept with gil:
     if asked != NULL and frame.extensions.type == XLA_METADATA:
         asked.metadata.version.major, asked.metadata.version.minor = 0, minor
         return NULL
+    cdef bytes text = b"an error that could not be told"
+    cdef int code = XLA_INTERNAL
+    cdef bint interrupted = False
     try:
-        run(frame)
-    except (TypeError, ValueError) as error:
-        return failure(frame, f"{type(error).__name__}: {error}", XLA_INVALID_ARGUMENT)
-    except BaseException:
-        return failure(frame, traceback.format_exc(), XLA_INTERNAL)
-    return NULL
+        try:
+            run(frame)
+            return NULL
+        except (TypeError, ValueError) as error:
+            text = f"{type(error).__name__}: {error}".encode("utf-8", "replace")
+            code = XLA_INVALID_ARGUMENT
+        except BaseException as error:
+            interrupted = isinstance(error, KeyboardInterrupt)
+            text = traceback.format_exc().encode("utf-8", "replace")
+    except BaseException:  # of the message
+        pass
+    if interrupted:
+        PyErr_SetInterrupt()  # XLA makes an error of its own of ours: Ctrl-C must not be lost
+    return failure(frame, text, code)
+
+
+cdef void* failure(xla_frame* frame, const char* message, int code) noexcept:
+    cdef xla_error error
+    error.struct_size, error.extensions = sizeof(xla_error), NULL
+    error.message, error.code = message, code
+    return frame.api.create_error(&error)
 
 
 cdef int run(xla_frame* frame) except -1:
@@ -160,11 +179,3 @@ cdef list arrays(xla_buffers* given, bint written):
             cnp.PyArray_CLEARFLAGS(array, cnp.NPY_ARRAY_WRITEABLE)
         answer.append(array)
     return answer
-
-
-cdef void* failure(xla_frame* frame, str message, int code):
-    cdef xla_error error
-    cdef bytes text = message.encode("utf-8", "replace")
-    error.struct_size, error.extensions = sizeof(xla_error), NULL
-    error.message, error.code = text, code
-    return frame.api.create_error(&error)

@@ -76,7 +76,6 @@ def test_without_jit_and_in_loops():
     [
         (ValueError("example 3: é"), "INVALID_ARGUMENT: ValueError: example 3: é"),
         (KeyError("no"), "INTERNAL: Traceback"),
-        (KeyboardInterrupt(), "KeyboardInterrupt"),
     ],
 )
 def test_errors_carry_their_message(error, text):
@@ -85,6 +84,27 @@ def test_errors_carry_their_message(error, text):
 
     with pytest.raises(jax.errors.JaxRuntimeError, match=text):
         jax.block_until_ready(callback.callback(fail, LIKE, [X]))
+
+
+def test_an_error_without_a_message_is_none_the_less():
+    class Silent(ValueError):
+        def __str__(self):
+            raise RuntimeError
+
+    def fail(x):
+        raise Silent
+
+    with pytest.raises(jax.errors.JaxRuntimeError, match="INTERNAL: an error that could not"):
+        jax.block_until_ready(callback.callback(fail, LIKE, [X]))
+
+
+def test_ctrl_c_is_not_lost():
+    def fail(x):
+        raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        jax.block_until_ready(callback.callback(fail, LIKE, [X]))
+        jax.block_until_ready(X + 1)
 
 
 def test_functions_live_as_long_as_what_is_compiled_for_them(monkeypatch):
