@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
+import ctypes
 from typing import Any
 
 import numpy as np
 
 # Bytes on each side of an operator's memory, and their pattern: as a double it is 1.4e306, so reads
 # beyond the end are noticed as well.
-GUARD, PATTERN = 256, 0x7F
-UNTOUCHED = bytes([PATTERN]) * GUARD
+GUARD, BYTE = 256, b"\x7f"
+UNTOUCHED = BYTE * GUARD
 
 
 class Guarded:
@@ -25,9 +26,9 @@ class Guarded:
     def __init__(self, size: int, dtype: Any, fill: Any = 0):
         size, dtype = int(size), np.dtype(dtype)
         n_bytes = size * dtype.itemsize
-        self._buffer = buffer = np.empty(n_bytes + 2 * GUARD + 64, dtype=np.uint8)
-        buffer.fill(PATTERN)
-        first = -buffer.__array_interface__["data"][0] % 64 + GUARD
+        # Of Python's bytes: NumPy takes longer for an array's address than for the array.
+        self._buffer = buffer = bytearray(BYTE * (n_bytes + 2 * GUARD + 64))
+        first = -ctypes.addressof(ctypes.c_char.from_buffer(buffer)) % 64 + GUARD
         self._first, self._end = first, first + n_bytes
         self.array = np.ndarray(size, dtype, buffer, first)
         self.array[...] = fill
@@ -36,9 +37,9 @@ class Guarded:
 
     def damage(self) -> str:
         """Return the side on which the guard zone was written to, empty for neither."""
-        if self._buffer[self._first - GUARD : self._first].tobytes() != UNTOUCHED:
+        if self._buffer[self._first - GUARD : self._first] != UNTOUCHED:
             return "before its start"
-        if self._buffer[self._end : self._end + GUARD].tobytes() != UNTOUCHED:
+        if self._buffer[self._end : self._end + GUARD] != UNTOUCHED:
             return "beyond its end"
         return ""
 

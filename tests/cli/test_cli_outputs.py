@@ -5,6 +5,7 @@ import sys
 
 import numpy as np
 import pytest
+from programs import in_fork
 from shell import fails, works
 
 from structsolve.io.npz import write_npz
@@ -85,14 +86,15 @@ def test_pipes_as_outputs(folder, capsys):
     ["predict a.model a.conll", "score a.model a.conll", "info a.model", "plugins", "--version"],
 )
 def test_full_disks(folder, argv):
-    with open("/dev/full", "w") as full:
-        done = subprocess.run(
-            [*COMMAND, *argv.split()], stdout=full, stderr=subprocess.PIPE, text=True
-        )
-    assert (done.returncode, done.stderr) == (
-        2,
-        "structsolve: error: output: No space left on device\n",
-    )
+    if argv == "--version":
+        with open("/dev/full", "w") as full:
+            done = subprocess.run([*COMMAND, argv], stdout=full, stderr=subprocess.PIPE, text=True)
+        status, error = done.returncode, done.stderr
+    else:
+        onto = "import os, runpy; os.dup2(os.open('/dev/full', os.O_WRONLY), 1); "
+        run = onto + "runpy.run_module('structsolve', run_name='__main__')"
+        status, _, error = in_fork(run, *argv.split())
+    assert (status, error) == (2, "structsolve: error: output: No space left on device\n")
 
 
 def test_a_closed_standard_output(folder):

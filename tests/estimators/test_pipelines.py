@@ -3,13 +3,12 @@
 import contextlib
 import copy
 import json
-import subprocess
-import sys
 
 import numpy as np
 import pytest
 from checks import refused, same
 from data import chains, classes
+from programs import in_fork
 from scipy import sparse
 from sklearn.base import BaseEstimator, TransformerMixin, clone
 from sklearn.compose import ColumnTransformer
@@ -257,11 +256,10 @@ def test_a_new_process_predicts_the_same(tmp_path):
         "print(json.dumps([p.predict(sys.argv[2:]).tolist(),"
         "p.decision_function(sys.argv[2:]).tolist()]))"
     )
-    out = subprocess.run(
-        [sys.executable, "-c", code, str(path), *TEXTS], capture_output=True, text=True, check=True
-    )
+    status, out, error = in_fork(code, path, *TEXTS)
+    assert status == 0, error
     expected = [made.predict(TEXTS).tolist(), made.decision_function(TEXTS).tolist()]
-    assert json.loads(out.stdout) == expected
+    assert json.loads(out) == expected
 
 
 class Cleaner(TransformerMixin, BaseEstimator):

@@ -1,10 +1,10 @@
 # Pictures: they are written, leave no global state behind, and refuse nonsense.
-import subprocess
 import sys
 
 import numpy as np
 import pytest
 from checks import refused
+from programs import in_fork
 
 from structsolve.evaluation.plotting import (
     plot_convergence,
@@ -198,7 +198,8 @@ def test_no_global_state_and_lazy_import():
         "p.plot_convergence({'a': [{'primal': 2.0, 'dual': 1.0, 'seconds': 1.0}]});"
         "assert 'matplotlib.pyplot' not in sys.modules; assert before == matplotlib.rcParams.copy()"
     )
-    subprocess.run([sys.executable, "-c", code], check=True)
+    status, _, error = in_fork(code)
+    assert status == 0, error
 
 
 def test_without_matplotlib(monkeypatch):

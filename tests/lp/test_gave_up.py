@@ -1,12 +1,11 @@
 """Solvers that give up on a program, or print: fits are kept, standard output stays clean."""
 
 import logging
-import subprocess
-import sys
 
 import numpy as np
 import pytest
 from data import chains
+from programs import in_fork
 
 from structsolve import StructuredSVM
 from structsolve.io.npz import write_npz
@@ -91,16 +90,17 @@ def test_nothing_but_predictions_reaches_standard_output(tmp_path):
     write_npz(data, X, Y)
     StructuredSVM("chain", oracle="cvxpy:HIGHS", max_iter=2, tol=1).fit(X, Y).save(model)
     command = ["predict", str(model), str(data), "--oracle"]
+    module = "import runpy; runpy.run_module('structsolve', run_name='__main__')"
     script = (
         "from structsolve.cli.main import main; import sys; print('before');"
-        f"status = main({command} + ['cvxpy:HIGHS']); print('after'); sys.exit(status)"
+        "status = main(sys.argv[1:]); print('after'); sys.exit(status)"
     )
-    verbose = ["-m", "structsolve", *command, "cvxpy:HIGHS,verbose=true"]  # cvxpy prints, too
-    for arguments, around in ((verbose, []), (["-c", script], ["before", "after"])):
-        run = subprocess.run([sys.executable, *arguments], capture_output=True, text=True)
-        assert run.returncode == 0, run.stderr
-        words = run.stdout.split()
+    # cvxpy prints, too, where it is to be verbose.
+    for code, more, around in ((module, ",verbose=true", []), (script, "", ["before", "after"])):
+        status, out, error = in_fork(code, *command, f"cvxpy:HIGHS{more}")
+        assert status == 0, error
+        words = out.split()
         assert [words[0], words[-1]] == around or not around
         words = words[1:-1] if around else words
-        assert len(words) == sum(map(len, Y)) and set(words) <= {"0", "1", "2"}, run.stdout
-        assert "HiGHS" in run.stderr  # what it prints goes there
+        assert len(words) == sum(map(len, Y)) and set(words) <= {"0", "1", "2"}, out
+        assert "HiGHS" in error  # what it prints goes there

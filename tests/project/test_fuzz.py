@@ -3,14 +3,13 @@
 import inspect
 import os
 import re
-import subprocess
-import sys
 
 import numpy as np
 import pytest
 from doc_code import ROOT, SHARED
 from fuzz import files, natives, seeds
 from fuzz.targets import TARGETS
+from programs import in_fork
 
 #: Cases per target.
 CASES = {"natives": 1500, "api": 250, "sparse": 250, "models": 250, "checkpoints": 250,
@@ -29,16 +28,12 @@ def test_no_input_crashes():
     work += [(target, cases) for target, kept in KEPT.items() for cases in kept]
     # The others: tests/project/test_certificates.py, test_torch_fuzz.py and test_dask.py.
     assert set(CASES) == set(TARGETS) - {"certificates", "liars", "torch", "jax", "dask"}
-    process = subprocess.run(
-        [sys.executable, "-c", script, repr(work)],
-        capture_output=True,
-        text=True,
-        cwd=SHARED,
-        env={**os.environ, "PYTHONPATH": str(SHARED), "OMP_NUM_THREADS": "1"},
-    )
-    assert process.returncode == 0, process.stdout + process.stderr[-2000:]
+    shared = str(SHARED)
+    told = in_fork(script, repr(work), folder=shared, PYTHONPATH=shared, OMP_NUM_THREADS="1")
+    status, out, error = told
+    assert status == 0, out + error[-2000:]
     # Valid arguments are among them, or only the first check would be tested.
-    for target, count, refused in re.findall(r"^(\w+) (\d+) (\d+)$", process.stdout, re.M):
+    for target, count, refused in re.findall(r"^(\w+) (\d+) (\d+)$", out, re.M):
         assert int(count) == 1 or int(refused) < int(count), target
 
 

@@ -1,12 +1,11 @@
 """The README: its two commands and every snippet run unchanged."""
 
 import re
-import subprocess
-import sys
 from pathlib import Path
 
 import pytest
 from doc_code import NEW, ROOT, TRAIN, fenced, in_a_shell, in_this_process, run_session
+from programs import in_fork
 
 import structsolve
 
@@ -59,8 +58,8 @@ def test_first_block_in_the_folder_that_the_first_command_leaves(tmp_path):
     _, code = next(fenced(README, "python"))
     # Python started in the checkout imports structsolve from there; files are written elsewhere.
     program = f"import structsolve, os\nos.chdir({str(tmp_path)!r})\n{code}"
-    done = subprocess.run([sys.executable, "-c", program], cwd=ROOT, capture_output=True, text=True)
-    assert done.returncode == 0, done.stderr
+    status, _, error = in_fork(program, folder=ROOT)
+    assert status == 0, error
 
 
 def test_shell_session(tmp_path, monkeypatch):

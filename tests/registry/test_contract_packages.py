@@ -44,8 +44,7 @@ def run(tmp_path_factory):
     install += ["--no-build-isolation", "--disable-pip-version-check", "--target", "site"]
     done = subprocess.run([*install, "./steps"], cwd=folder, capture_output=True, text=True)
     assert done.returncode == 0, done.stderr[-3000:]
-    with Programs(sys.executable, folder, PYTHONPATH=str(folder / "site")) as programs:
-        yield programs.run
+    return Programs(sys.executable, folder, PYTHONPATH=str(folder / "site")).run
 
 
 def test_it_is_loaded_with_warnings_that_say_what_to_write(run):

@@ -33,8 +33,7 @@ def run(tmp_path_factory):
     install += [f"./{package}" for package in PACKAGES]
     done = subprocess.run(install, cwd=folder, capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr[-3000:]
-    with Programs(sys.executable, folder, PYTHONPATH=str(folder / "site")) as programs:
-        yield programs.run
+    return Programs(sys.executable, folder, PYTHONPATH=str(folder / "site")).run
 
 
 @pytest.mark.parametrize("package", PACKAGES)
@@ -131,24 +130,24 @@ def test_golden(tmp_path):
         command, cwd=folder, capture_output=True, text=True, check=False, env=environment
     )
     assert done.returncode == 0, done.stderr[-3000:]
-    with Programs(sys.executable, folder, PYTHONPATH=str(folder)) as programs:
-        out = programs.run(
-            "import structsolve_golden\n"
-            "from structsolve import StructuredSVM, make_strips, registry\n"
-            "from structsolve.search import make_search\n"
-            "from structsolve.surrogates import Slack\n"
-            "from structsolve.testing import check_search\n"
-            "registry.default().register(structsolve_golden)\n"
-            "for structure in ('chain', 'multilabel', 'multiclass'):\n"
-            "    check_search('golden', structure)\n"
-            "for calls in (1, 2, 3):\n"
-            "    check_search(make_search('golden', calls), n_cases=1)\n"
-            "train, _ = make_strips(20, 1)\n"
-            "for search in ('golden', 'convex-hull'):\n"
-            "    model = StructuredSVM('chain', surrogate=Slack(search=search), alpha=0.1,\n"
-            "                          max_iter=30)\n"
-            "    print(model.fit(train.pixels, train.labels).history_[-1]['primal'])\n"
-        )
+    run = Programs(sys.executable, folder, PYTHONPATH=str(folder)).run
+    out = run(
+        "import structsolve_golden\n"
+        "from structsolve import StructuredSVM, make_strips, registry\n"
+        "from structsolve.search import make_search\n"
+        "from structsolve.surrogates import Slack\n"
+        "from structsolve.testing import check_search\n"
+        "registry.default().register(structsolve_golden)\n"
+        "for structure in ('chain', 'multilabel', 'multiclass'):\n"
+        "    check_search('golden', structure)\n"
+        "for calls in (1, 2, 3):\n"
+        "    check_search(make_search('golden', calls), n_cases=1)\n"
+        "train, _ = make_strips(20, 1)\n"
+        "for search in ('golden', 'convex-hull'):\n"
+        "    model = StructuredSVM('chain', surrogate=Slack(search=search), alpha=0.1,\n"
+        "                          max_iter=30)\n"
+        "    print(model.fit(train.pixels, train.labels).history_[-1]['primal'])\n"
+    )
     golden, hull = map(float, out.split())
     # Golden sections leave more open, which the certified primal includes.
     assert 0.9 * hull < golden < 1.5 * hull

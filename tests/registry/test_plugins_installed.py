@@ -54,8 +54,7 @@ class Environment:
         ]
         lines = [f"import site; site.addsitedir({path!r})" for path in seen]
         (self.site / "parent.pth").write_text("\n".join(lines) + "\n", encoding="utf-8")
-        self.programs = Programs(self.python, folder, PYTHONPATH="")
-        self.run = self.programs.run
+        self.run = Programs(self.python, folder, PYTHONPATH="").run
 
     def install(self, *folders, against):
         """Build packages from copies, without network or isolation, and install them.
@@ -100,9 +99,8 @@ if not (Path(structsolve.get_include()) / "structsolve" / "operators.pxd").exist
 def plain(tmp_path_factory):
     """An environment with structsolve only."""
     environment = Environment(tmp_path_factory.mktemp("plain"))
-    with environment.programs:
-        assert "structsolve" in environment.run("import structsolve; print(structsolve.__file__)")
-        yield environment
+    assert "structsolve" in environment.run("import structsolve; print(structsolve.__file__)")
+    return environment
 
 
 def write_former(folder):
@@ -139,8 +137,7 @@ def full(tmp_path_factory):
         EXAMPLES / "fastchain",
         against=dict.fromkeys(("structsolve-native", "structsolve-gentle"), folder),
     )
-    with environment.programs:
-        yield environment
+    return environment
 
 
 def binary_of(environment, name):
@@ -353,19 +350,18 @@ def test_a_stale_plugin_is_refused(full, tmp_path):
     compiled = binary.read_bytes()
     assert abi.MARKER + full.former.encode() + b";" in compiled
     binary.write_bytes(compiled.replace(*(abi.MARKER + n.encode() for n in (full.former, older))))
-    with environment.programs:
-        out = environment.run(
-            "import sys, structsolve\n"
-            "for p in structsolve.list_plugins():\n"
-            "    print(p['name'], p['status'], p['error'])\n"
-            "print('imported' if 'structsolve_quota' in sys.modules else 'left alone')\n"
-            "X, Y = structsolve.get_structure('ring').sample(0)\n"
-            "structsolve.StructuredSVM('ring').fit(X, Y)\n"
-            "try:\n"
-            "    structsolve.get_structure('quota')\n"
-            "except ValueError as error:\n"
-            "    print(error)\n"
-        )
+    out = environment.run(
+        "import sys, structsolve\n"
+        "for p in structsolve.list_plugins():\n"
+        "    print(p['name'], p['status'], p['error'])\n"
+        "print('imported' if 'structsolve_quota' in sys.modules else 'left alone')\n"
+        "X, Y = structsolve.get_structure('ring').sample(0)\n"
+        "structsolve.StructuredSVM('ring').fit(X, Y)\n"
+        "try:\n"
+        "    structsolve.get_structure('quota')\n"
+        "except ValueError as error:\n"
+        "    print(error)\n"
+    )
     complaint = (
         rf"compiled against structsolve C API {older}, this structsolve provides {ABI}; rebuild or "
         "upgrade the plugin"

@@ -3,6 +3,7 @@
 That and SciPy take five times as long to import as all that is tested, and know nothing of it.
 """
 
+import atexit
 import json
 import os
 import subprocess
@@ -12,9 +13,11 @@ from types import ModuleType
 
 import numpy as np
 
+SERVERS: dict = {}  # of this process, by interpreter
+
 
 class Programs:
-    """Runs programs one after another; the context manager stops them.
+    """Runs programs one after another, by the one server of an interpreter.
 
     Parameters
     ----------
@@ -27,57 +30,57 @@ class Programs:
     """
 
     def __init__(self, python, folder, **environ):
-        self.python, self.folder = python, folder
-        self.environ = {**os.environ, **environ}
-        self.server = None
+        self.python, self.folder, self.environ = python, str(folder), environ
 
-    def run(self, code, **environ):
+    def run(self, code, *arguments, **environ):
         """Run code; return its output."""
-        if hasattr(os, "fork"):
-            status, out, error = self._fork(code, environ)
-        else:
-            done = subprocess.run(
-                [self.python, "-c", code],
-                capture_output=True,
-                text=True,
-                cwd=self.folder,
-                env={**self.environ, **environ},
-            )
-            status, out, error = done.returncode, done.stdout, done.stderr
+        status, out, error = self.ended(code, *arguments, **environ)
         assert status == 0, error[-3000:]
         return out
 
-    def _fork(self, code, environ):
-        if self.server is None:
-            self.server = subprocess.Popen(
+    def ended(self, code, *arguments, **environ):
+        """Run code; return its status, output and messages."""
+        environ = {**os.environ, **self.environ, **environ}
+        if hasattr(os, "fork"):
+            return self._fork(code, [*map(str, arguments)], environ)
+        done = subprocess.run(
+            [self.python, "-c", code, *map(str, arguments)],
+            capture_output=True,
+            text=True,
+            cwd=self.folder,
+            env=environ,
+        )
+        return done.returncode, done.stdout, done.stderr
+
+    def _fork(self, code, arguments, environ):
+        if self.python not in SERVERS:
+            server = SERVERS[self.python] = subprocess.Popen(
                 [self.python, __file__],
                 stdin=subprocess.PIPE,
                 stdout=subprocess.PIPE,
                 text=True,
-                cwd=self.folder,
-                env=self.environ,
+                cwd=os.path.dirname(__file__),
+                env={**os.environ, "PYTHONPATH": ""},
             )
-        self.server.stdin.write(json.dumps([code, environ]) + "\n")
-        self.server.stdin.flush()
-        return json.loads(self.server.stdout.readline())
+            atexit.register(lambda: (server.stdin.close(), server.wait()))
+        server = SERVERS[self.python]
+        server.stdin.write(json.dumps([code, arguments, self.folder, environ]) + "\n")
+        server.stdin.flush()
+        return json.loads(server.stdout.readline())
 
-    def __enter__(self):
-        return self
 
-    def __exit__(self, *error):
-        if self.server is not None:
-            self.server.stdin.close()
-            self.server.stdout.close()
-            self.server.wait()
+def in_fork(code, *arguments, folder=".", **environ):
+    """Run a program with this interpreter; return its status, output and messages."""
+    return Programs(sys.executable, os.path.abspath(folder), **environ).ended(code, *arguments)
 
 
 def by_instructions(file, folder, versions):
     """Return the arrays that a file, as a script, writes with each instruction set, by its name."""
     paths = {version: folder / f"{version}.npz" for version in versions}
-    with Programs(sys.executable, folder, PYTHONPATH=os.pathsep.join(sys.path)) as programs:
-        for version, path in paths.items():
-            run = f"sys.argv = {[file, str(path)]}; runpy.run_path({file!r}, run_name='__main__')"
-            programs.run(f"import runpy, sys; {run}", STRUCTSOLVE_SIMD=version)
+    programs = Programs(sys.executable, folder, PYTHONPATH=os.pathsep.join(sys.path))
+    for version, path in paths.items():
+        run = f"sys.argv = {[file, str(path)]}; runpy.run_path({file!r}, run_name='__main__')"
+        programs.run(f"import runpy, sys; {run}", STRUCTSOLVE_SIMD=version)
     return {version: dict(np.load(path)) for version, path in paths.items()}
 
 
@@ -88,16 +91,16 @@ def serve():
     import sklearn.feature_extraction  # noqa: F401
 
     assert not any(name.partition(".")[0] == "structsolve" for name in sys.modules)
-    sys.path[0] = ""  # the folder of programs, not this file's
+    del sys.path[0]  # this file's folder
     answers = os.dup(1)
     for line in sys.stdin:
-        code, environ = json.loads(line)
         with tempfile.TemporaryFile("w+") as out, tempfile.TemporaryFile("w+") as error:
             child = os.fork()
             if child == 0:
+                os.dup2(os.open(os.devnull, os.O_RDONLY), 0)
                 os.dup2(out.fileno(), 1)
                 os.dup2(error.fileno(), 2)
-                os._exit(execute(code, environ))
+                os._exit(execute(*json.loads(line)))
             status = os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])
             out.seek(0)
             error.seek(0)
@@ -105,10 +108,13 @@ def serve():
         os.write(answers, answer.encode())
 
 
-def execute(code, environ):
+def execute(code, arguments, folder, environ):
     """Run a program like ``python -c``; return its status."""
+    os.chdir(folder)
+    os.environ.clear()
     os.environ.update(environ)
-    sys.argv = ["-c"]
+    sys.argv = ["-c", *arguments]
+    sys.path[:0] = ["", *filter(None, environ.get("PYTHONPATH", "").split(os.pathsep))]
     main = sys.modules["__main__"] = ModuleType("__main__")
     status = 0
     try:

@@ -1,11 +1,10 @@
 """ExtremeSVM killed by SIGKILL, between passes and during a write: same bits as without."""
 
 import os
-import subprocess
-import sys
 
 import pytest
 from doc_code import SHARED
+from programs import in_fork
 
 # Each run is a child of one process that has imported everything; it kills itself.
 SCRIPT = """
@@ -82,6 +81,5 @@ print("same")
 
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="needs fork() and SIGKILL")
 def test_a_killed_run_goes_on_bit_for_bit(tmp_path):
-    command = [sys.executable, "-c", SCRIPT, str(tmp_path / "run"), str(SHARED)]
-    run = subprocess.run(command, capture_output=True, text=True)
-    assert (run.stdout, run.returncode) == ("same\n", 0), run.stderr
+    status, out, error = in_fork(SCRIPT, tmp_path / "run", SHARED)
+    assert (out, status) == ("same\n", 0), error

@@ -1,14 +1,13 @@
 """The exact search that can be stopped, and "auto", which keeps the best of what it tries."""
 
 import itertools
-import subprocess
-import sys
 import textwrap
 
 import hard_networks
 import numpy as np
 import pytest
 from checks import refused
+from programs import in_fork
 
 from structsolve.plugins.mrf import decode, grid_edges
 from structsolve.plugins.mrf.elimination._elimination import best_labelings
@@ -165,10 +164,9 @@ def test_interrupts_return_a_label_and_a_bound():
         best = decode(*scores, oracle="exact", progress=interrupt, time_limit=60)
         print(best.status, best.value < best.bound < np.inf, best.label.shape)
     """
-    done = subprocess.run(
-        [sys.executable, "-c", textwrap.dedent(code)], capture_output=True, text=True, check=True
-    )
-    assert done.stdout.split() == ["interrupted", "True", "(40,)"]
+    status, out, error = in_fork(textwrap.dedent(code))
+    assert status == 0, error
+    assert out.split() == ["interrupted", "True", "(40,)"]
 
 
 def test_narrow_graphs_are_eliminated_after_a_while(monkeypatch):
