@@ -5,6 +5,8 @@ from __future__ import annotations
 import warnings
 from typing import Any
 
+import numpy as np
+
 from ..examples.packed import Examples
 from ..examples.packing import is_sparse
 from ..examples.scaling import column_scales, unlike
@@ -37,7 +39,10 @@ def settled_scaling(model: Any, space: Any, examples: Examples) -> bool | str:
     free = model.kernel is None and not getattr(model._solver(examples), "constraints", None)
     if not (free and is_auto(model.alpha) and space.layout.node is not None):
         return False
-    text = _unlike_text(examples.nodes)
+    nodes, weights = examples.nodes, examples.sample_weight
+    if nodes is not None and weights is not None and not np.all(weights):
+        nodes = nodes[np.repeat(weights > 0, np.diff(examples.offsets))]
+    text = _unlike_text(nodes)
     if text:
         why = f"scale_features='auto' is True, as {text}; False switches the rule off"
         stage(int(model.verbose), type(model).__name__, why)
