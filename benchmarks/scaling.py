@@ -31,6 +31,7 @@ def main() -> None:
     from structsolve import StructuredSVM
 
     warnings.simplefilter("ignore", UserWarning)
+    StructuredSVM("multiclass", scale_features=True).fit([[0.0], [1.0]], [0, 1])  # imports
     rows = []
     for name, structure, data in (
         ("emotions", "multilabel", multilabel("emotions", scale=False)),
