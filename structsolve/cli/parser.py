@@ -211,9 +211,12 @@ def _add_numbers(group: Any) -> None:
         "--scale-features",
         nargs="?",
         const=True,
-        default=False,
-        choices=("std", "max-abs"),
-        help="train on scaled columns; prediction takes unscaled ones",
+        default="auto",
+        choices=("auto", "std", "max-abs"),
+        help="train on scaled columns; prediction takes unscaled ones; default: auto",
+    )
+    group.add_argument(
+        "--no-scale-features", dest="scale_features", action="store_const", const=False
     )
     group.add_argument("--max-iter", type=int, default=100, help="passes over the data")
     group.add_argument("--tol", type=float, help="stop at this relative gap")

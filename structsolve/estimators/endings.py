@@ -9,7 +9,7 @@ from sklearn.exceptions import ConvergenceWarning
 
 from ..solvers.driver import Outcome
 from .collapse import collapse
-from .fitting import TrainingData, scale_hint
+from .fitting import TrainingData
 
 
 def warn_of_end(model: Any, outcome: Outcome, hint: str, unfinished: bool) -> None:
@@ -21,11 +21,12 @@ def warn_of_end(model: Any, outcome: Outcome, hint: str, unfinished: bool) -> No
         Fitted; the caller of the method that calls its ``_train`` is warned.
     outcome : Outcome
     hint : str
-        What else may help.
+        What else may help; may be empty.
     unfinished : bool
         Warn of runs that ``max_iter`` ended, too.
     """
     last = outcome.history[-1] if outcome.history else {}
+    ways = "; ".join(filter(None, ("raise max_iter or tol", hint)))
     if last.get("violation") is not None:
         warnings.warn(
             f"{last['violation']}: the oracle of structure {model.space_.structure.name!r} does "
@@ -51,7 +52,7 @@ def warn_of_end(model: Any, outcome: Outcome, hint: str, unfinished: bool) -> No
                 f"{missed:.2g} of it is what searches or oracles may have missed, which no "
                 "further pass closes: use another search or oracle, or relaxed=True"
                 if missed > 0.5 * model.tol
-                else f"raise max_iter or tol{hint}"
+                else ways
             ),
             ConvergenceWarning,
             stacklevel=5,
@@ -59,25 +60,10 @@ def warn_of_end(model: Any, outcome: Outcome, hint: str, unfinished: bool) -> No
     elif unfinished and outcome.reason == "max_iter" and last.get("settled") is False:
         warnings.warn(
             f"stopped after max_iter={model.max_iter} passes before the primal had settled; "
-            f"there is no gap, as solver {model.solver_.name!r} has no dual here; raise "
-            f"max_iter or tol{hint}",
+            f"there is no gap, as solver {model.solver_.name!r} has no dual here; {ways}",
             ConvergenceWarning,
             stacklevel=5,
         )
-
-
-def warn_of_scales(model: Any, data: TrainingData) -> None:
-    """Warn if ``alpha="auto"`` leaves small columns without weights.
-
-    Parameters
-    ----------
-    model : StructuredSVM
-        Fitted; see :func:`warn_of_end`.
-    data : TrainingData
-    """
-    hint = scale_hint(data.space, data.examples, "scale_features" in model.get_params(), True)
-    if hint:
-        warnings.warn(hint.removeprefix("; "), UserWarning, stacklevel=4)
 
 
 def warn_of_collapse(model: Any, data: TrainingData) -> None:

@@ -52,7 +52,7 @@ def check_combination(model: Any, validated: bool) -> None:
         It names one of them.
     """
     kernel = model._kernel()
-    if kernel is not None and model.scale_features:
+    if kernel is not None and model.scale_features not in (False, "auto"):
         raise ValueError(
             f"scale_features is {model.scale_features!r}, but a kernel model has no weights to "
             "fold factors into; put a scaler before the model"

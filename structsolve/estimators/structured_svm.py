@@ -28,7 +28,7 @@ from ..utils.progress import stage
 from .alpha import chosen_alpha, is_auto
 from .class_weight import weighed
 from .common import OnlyIf, generator_of
-from .endings import warn_of_collapse, warn_of_end, warn_of_scales
+from .endings import warn_of_collapse, warn_of_end
 from .fitted import FittedMixin
 from .fitting import (
     TrainingData,
@@ -37,8 +37,8 @@ from .fitting import (
     hold_out,
     packed_validation,
     refuse_partial,
-    scale_hint,
 )
+from .scales import settled_scaling, slow_columns, warn_of_scales
 from .settings import check_combination, check_settings
 from .soft_labels import SoftLabels, are_marginals, refuse_marginals
 from .warm_start import AlphaPathMixin, refuse_other_classes, start_of, stream_start
@@ -103,11 +103,13 @@ class StructuredSVM(AlphaPathMixin, FittedMixin, BaseEstimator):
         Learn one bias per class, as the weight of a constant feature.
     penalize_intercept : bool, default=True
         False leaves the bias out of the regulariser (solvers "sgd" and "cutting-plane").
-    scale_features : {False, True, "std", "max-abs"}, default=False
+    scale_features : {"auto", True, False, "std", "max-abs"}, default="auto"
         Train on node features whose columns are divided by their standard deviation or largest
         magnitude, and fold the factors into ``coef_``: prediction takes unscaled X. "std" also
         centres dense columns, with ``fit_intercept``; True is "max-abs" if X is sparse or mostly
         zeros, else "std". The objective, ``history_`` and ``alpha`` refer to the scaled features.
+        "auto" is True where alpha is "auto", too, and columns of dense X differ in scale by more
+        than a factor of 100 (a tenth of them aside), else False.
     kernel : str, callable or None, default=None
         Kernel of nodes that replaces the inner product of their features: a name of
         :func:`sklearn.metrics.pairwise.pairwise_kernels` ("rbf", "poly", ...), a function
@@ -144,6 +146,8 @@ class StructuredSVM(AlphaPathMixin, FittedMixin, BaseEstimator):
     ----------
     alpha_ : float
         The regularisation constant of training.
+    scale_features_ : bool
+        Whether :meth:`fit` scaled the columns of X.
     coef_ : dict of str to ndarray
         Weights by block name; ``"intercept"`` is separate from ``"node"``. With a kernel nodes have
         no weights, and ``"node"`` is missing.
@@ -200,7 +204,7 @@ class StructuredSVM(AlphaPathMixin, FittedMixin, BaseEstimator):
         tol: float = 1e-2,
         fit_intercept: bool = True,
         penalize_intercept: bool = True,
-        scale_features: bool | str = False,
+        scale_features: bool | str = "auto",
         kernel: Any = None,
         kernel_params: Any = None,
         cache_size: float = 200,
@@ -265,7 +269,8 @@ class StructuredSVM(AlphaPathMixin, FittedMixin, BaseEstimator):
         """Make one pass over a batch of examples ("sgd" and quick solvers without certificate).
 
         A fitted or loaded model goes on from its weights, "sgd" with the steps of its last record;
-        so does a model whose ``alpha`` or ``solver`` changed. To begin anew, clone it.
+        so does a model whose ``alpha`` or ``solver`` changed. To begin anew, clone it. Columns stay
+        as they are, since scales need all examples: ``scale_features="auto"`` is False here.
 
         Parameters
         ----------
@@ -280,7 +285,7 @@ class StructuredSVM(AlphaPathMixin, FittedMixin, BaseEstimator):
             Itself.
         """
         self._check_settings()
-        if self.scale_features:
+        if self.scale_features not in (False, "auto"):
             raise ValueError(
                 f"scale_features is {self.scale_features!r}, but scales need all examples at once: "
                 "use fit, or a scaler with partial_fit before the model"
@@ -365,12 +370,16 @@ class StructuredSVM(AlphaPathMixin, FittedMixin, BaseEstimator):
                 X, y, sample_weight, self.validation_fraction, rng
             )
             examples = pack(space, X, y, sample_weight)
-        if self.scale_features:
-            name, kind = space.structure.name, self.scale_features
-            examples = scale_columns(examples, space.layout, name, kind)
+        kind = self._scaling(space, examples)
+        if kind:
+            examples = scale_columns(examples, space.layout, space.structure.name, kind)
+        self.scale_features_ = bool(kind)
         return TrainingData(
             space, examples, X, given_dense(X), packed_validation(space, validation)
         )
+
+    def _scaling(self, space: Space, examples: Examples) -> bool | str:
+        return settled_scaling(self, space, examples)
 
     def _train(self, data: TrainingData, rng: np.random.Generator) -> StructuredSVM:
         """Train on packed examples."""
@@ -403,7 +412,7 @@ class StructuredSVM(AlphaPathMixin, FittedMixin, BaseEstimator):
         del run, previous  # its vectors would stay beside those of the model
         hint = ""
         if outcome.reason == "max_iter" and kernel is None:
-            hint = scale_hint(data.space, data.examples, "scale_features" in self.get_params())
+            hint = slow_columns(self, data)
         elif is_auto(self.alpha) and outcome.reason == "converged" and kernel is None:
             warn_of_scales(self, data)
         self._finish(data.space, outcome, problem.model(outcome.w), hint=hint)

@@ -126,7 +126,7 @@ class AlphaPathMixin:
         except (TypeError, ValueError):
             raise ValueError(f"alphas is {alphas!r}, expected a list of numbers above 0") from None
         refuse_without_effect(self._solver())
-        worker = clone(self).set_params(warm_start=True, checkpoint=None)
+        worker = clone(self).set_params(warm_start=True, checkpoint=None, alpha=UNKNOWN)
         worker._check_settings()
         worker._check_combination(validation is not None)
         data = worker._read(X, y, sample_weight, validation, worker._generator())

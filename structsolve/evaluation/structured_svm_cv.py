@@ -16,9 +16,9 @@ from sklearn.exceptions import ConvergenceWarning
 
 from structsolve import registry
 
-from ..estimators.alpha import refuse_without_effect
+from ..estimators.alpha import AUTO, refuse_without_effect
 from ..estimators.common import generator_of
-from ..estimators.fitting import indexed, take
+from ..estimators.fitting import TrainingData, indexed, take
 from ..estimators.soft_labels import refuse_marginals
 from ..estimators.structured_svm import StructuredSVM
 from ..examples.packing import check_weights, listed
@@ -130,7 +130,9 @@ class PathMixin:
             If the best alpha is the largest or the smallest of those tried.
         """
         X, y = indexed(listed(X)), indexed(listed(y, "y"), "y")
-        given, plain = given_alphas(self.alphas), self._plain(1.0)
+        given = given_alphas(self.alphas)
+        automatic = isinstance(given, int)
+        plain = self._plain(AUTO if automatic else 1.0)
         self._check(plain)
         scorer = scorer_of(self.scoring, _is_plain(plain, y))
         rng = plain._generator()
@@ -138,7 +140,6 @@ class PathMixin:
         data = plain._read(X, y, sample_weight, None, rng)
         text = "folds are scored by them; choose alpha by hand, or by validation=(X, labels)"
         refuse_marginals(data.space.structure, y, text)
-        automatic = isinstance(given, int)
         if isinstance(given, int):
             largest = largest_alpha(_posed(plain, data), self.n_jobs or 1)
             alphas: list[float] = np.geomspace(largest, largest * 10.0**-DECADES, given).tolist()
@@ -146,7 +147,7 @@ class PathMixin:
             alphas = given
         self.scoring_ = name_of(self.scoring, plain._scored_loss(data.space))
         tol = max(self.tol, FOLD_TOL) if automatic else self.tol
-        parts = self._folds(X, y, sample_weight, groups, data.space, scorer, seeds=seeds, tol=tol)
+        parts = self._folds(X, y, sample_weight, groups, data, scorer, seeds=seeds, tol=tol)
         folds = list(parts)
         self.scores_, self.passes_, objectives = self._scores(folds, alphas, automatic)
         self.alphas_ = np.array(alphas[: self.scores_.shape[1]])
@@ -191,7 +192,7 @@ class PathMixin:
 
     # -- parts of fit ---------------------------------------------------------------------------
 
-    def _plain(self, alpha: float) -> Any:
+    def _plain(self, alpha: float | str) -> Any:
         """Return the plain estimator with these settings."""
         names = set(inspect.signature(self.kind.__init__).parameters) - {"self", *SET}
         return self.kind(
@@ -224,13 +225,13 @@ class PathMixin:
         y: Any,
         weights: Any,
         groups: Any,
-        space: Any,
+        data: TrainingData,
         scorer: Any,
         *,
         seeds: np.random.Generator,
         tol: float,
     ) -> Iterator[_Fold]:
-        n = n_rows(X)
+        n, space = n_rows(X), data.space
         if weights is not None:
             weights = check_weights(weights, n)
         classes = y if is_classifier(self) and _one_label_each(y) else None
@@ -252,6 +253,8 @@ class PathMixin:
                 tol=tol,
                 random_state=int(seeds.integers(2**31)),
             )
+            if worker.scale_features == AUTO:  # folds do as all examples
+                worker.scale_features = data.examples.scaling is not None
             learns = getattr(worker, "normalization", None) == "learned"
             worker.set_params(warm_start=not (learns or getattr(worker, "sparse", False)))
             # Structures that need all classes also get those missing in a fold's training rows.

@@ -10,7 +10,14 @@ import numpy as np
 from .packed import Examples
 from .packing import is_sparse, refuse_infinite, sparsify
 
-KINDS = (False, True, "std", "max-abs")
+KINDS = ("auto", False, True, "std", "max-abs")
+
+# Columns differ in scale if their largest numbers do by this factor,
+SCALES = 100
+# apart from this share of them, such as pixels at the border,
+FEW = 0.1
+# and from those that are zero up to rounding, as projections give them: a share of the largest.
+ROUNDING = 1e-13
 
 
 @dataclass
@@ -79,6 +86,62 @@ class ColumnScaling:
             rows[-1] += self.shifts @ rows[:-1]
         rows[: len(self.factors)] /= self.factors[:, None]
         return w
+
+
+def column_scales(nodes: Any) -> tuple[np.ndarray, np.ndarray]:
+    """Return the columns that are not zero, from the smallest to the largest.
+
+    Parameters
+    ----------
+    nodes : ndarray or scipy.sparse CSR of shape (n_nodes, n_features), or None
+
+    Returns
+    -------
+    columns : ndarray of int
+    scales : ndarray of float64
+        The largest magnitude in each.
+    """
+    if nodes is None or not nodes.shape[0]:
+        return np.zeros(0, dtype=np.intp), np.zeros(0)
+    if is_sparse(nodes):
+        scales = np.zeros(nodes.shape[1])
+        np.maximum.at(scales, nodes.indices, np.abs(nodes.data))
+    else:
+        scales = np.maximum(nodes.max(axis=0), -nodes.min(axis=0)).astype(np.float64)
+    columns = np.argsort(scales, kind="stable")
+    columns = columns[scales[columns] > ROUNDING * scales.max(initial=0.0)]
+    return columns, scales[columns]
+
+
+def unlike(nodes: Any, sparse: bool = False) -> tuple[tuple[int, float], ...] | None:
+    """Return a small and the largest column if columns differ in scale.
+
+    Parameters
+    ----------
+    nodes : ndarray or scipy.sparse CSR of shape (n_nodes, n_features), or None
+    sparse : bool, default=False
+        Judge features that are mostly zeros, too: their rare columns may be as they should.
+
+    Returns
+    -------
+    pair of (int, float), or None
+        Two columns with the largest magnitude in each. A tenth of the columns may be smaller.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from structsolve.examples.scaling import unlike
+    >>> X = np.array([[1.0, 50.0], [-2.0, 90.0]])
+    >>> unlike(X), unlike(X * [1, 3])
+    (None, ((0, 2.0), (1, 270.0)))
+    """
+    columns, scales = column_scales(nodes)
+    if not scales.size:
+        return None
+    low = int(FEW * (scales.size - 1))
+    if not scales[-1] > SCALES * scales[low] or (not sparse and is_sparse(sparsify(nodes))):
+        return None
+    return tuple((int(columns[k]), float(scales[k])) for k in (low, -1))
 
 
 def scale_columns(examples: Examples, layout: Any, name: str, kind: bool | str) -> Examples:

@@ -623,3 +623,23 @@ def test_unknown_arguments_of_structures_list_what_there_is(capsys, tmp_path):
     given = ("--structure", "grid:neighbors=8", "--model", tmp_path / "m")
     message = r"'neighbors' .did you mean 'neighbours'.*known: \['neighbours', .*'max_iter'\]"
     fails(capsys, "fit", tmp_path / "rows.npz", *given, match=message)
+
+
+@pytest.mark.parametrize(
+    ("options", "setting", "scaled"),
+    [
+        ([], "auto", True),
+        (["--alpha", "0.1"], "auto", False),
+        (["--scale-features"], True, False),
+        (["--scale-features", "std"], "std", False),
+        (["--no-scale-features"], False, False),
+    ],
+)
+def test_columns_of_unlike_scale(capsys, caplog, tmp_path, options, setting, scaled):
+    rng = np.random.default_rng(0)
+    X, y = rng.normal(size=(40, 3)) * [1, 1e3, 1], rng.integers(2, size=40)
+    np.savez(tmp_path / "rows.npz", X=X, y=y)
+    with caplog.at_level("INFO", "structsolve"):
+        works(capsys, "fit", tmp_path / "rows.npz", "--model", tmp_path / "m", *options)
+    assert structsolve.load(tmp_path / "m").scale_features == setting
+    assert ("scale_features='auto' is True" in caplog.text) is scaled

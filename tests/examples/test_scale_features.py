@@ -12,8 +12,9 @@ from sklearn.exceptions import ConvergenceWarning
 from sklearn.preprocessing import MaxAbsScaler, StandardScaler
 
 import structsolve
-from structsolve import HierarchicalSVM, StructuredSVM
+from structsolve import HierarchicalSVM, StructuredSVM, StructuredSVMCV
 from structsolve.examples.scaling import scale_columns
+from structsolve.solvers import BCFW, WeightBounds
 
 LEVELS = np.array([1e3, 1e-2, 1.0, 7.0])
 TIGHT = {"alpha": 0.1, "tol": 1e-5, "max_iter": 300}
@@ -176,9 +177,11 @@ def test_refusals():
         StructuredSVM("multiclass", scale_features=True, kernel="rbf").fit(X, y)
     with pytest.raises(ValueError, match="all examples at once"):
         StructuredSVM("multiclass", scale_features=True, solver="sgd").partial_fit(X, y)
+    StructuredSVM("multiclass", solver="sgd").partial_fit(X * [1, 9], y)  # "auto" is False there
     with pytest.raises(ValueError, match="sparse=True does not take"):
-        tree = nx.DiGraph([("r", 0), ("r", 1)])
+        tree = nx.DiGraph([(8, 0), (8, 1)])
         HierarchicalSVM(tree, sparse=True, scale_features=True).fit(X, y)
+    assert not HierarchicalSVM(tree, sparse=True).fit(X * [1, 9], y).scale_features_
     for number, kind in ((np.nan, "NaN"), (np.inf, "infinity")):
         bad = X.copy()
         bad[1, 0] = number
@@ -196,32 +199,120 @@ def test_the_warning_names_the_option():
     rng = np.random.default_rng(5)
     X, y = rows(rng, 60), rng.integers(3, size=60)
     model = StructuredSVM("multiclass", alpha=1e-6, max_iter=2, tol=1e-9)
-    with pytest.warns(ConvergenceWarning, match="or set scale_features=True"):
+    with pytest.warns(ConvergenceWarning, match="or tol; columns .* or set scale_features=True"):
         model.fit(X, y)
     with pytest.warns(ConvergenceWarning) as caught:
         model.set_params(scale_features=True).fit(X, y)
     assert "scale_features" not in str(caught[0].message)
 
 
-def test_alpha_of_the_largest_columns_is_told():
+def unlike_classes(factors=(0.1, 1, 1, 1, 10)):
+    """Three columns that tell the classes, and two of noise, which are the largest."""
     rng = np.random.default_rng(0)
     y = np.repeat([0, 1, 2], 30)
-    X = np.column_stack([np.eye(3)[y], 50 * rng.normal(size=(90, 2))])
-    unlike, even = X * [0.1, 1, 1, 1, 10], X * [1, 1, 1, 0.02, 0.02]
+    return np.column_stack([np.eye(3)[y], 50 * rng.normal(size=(90, 2))]) * factors, y
+
+
+def test_alpha_of_the_largest_columns_is_told():
+    unlike, y = unlike_classes()
     told = "columns of X differ in scale .*StandardScaler.*, or set scale_features=True"
+    off = StructuredSVM("multiclass", scale_features=False)
     with pytest.warns(UserWarning, match=told):
-        raw = StructuredSVM("multiclass").fit(unlike, y)
-    assert raw.stop_reason_ == "converged"
+        raw = off.fit(unlike, y)
+    assert raw.stop_reason_ == "converged" and raw.score(unlike, y) < 0.9
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         for X, settings in (
-            (even, {}),
-            (unlike, {"scale_features": True}),
+            (unlike_classes((1, 1, 1, 0.02, 0.02))[0], {"scale_features": False}),
+            (unlike, {}),
             (unlike, {"alpha": 100.0}),
             (unlike, {"kernel": "rbf"}),
             (sp.csr_matrix(unlike), {"tol": 0.1}),
         ):
             model = StructuredSVM("multiclass", **settings).fit(X, y)
             assert model.stop_reason_ == "converged"
-        assert StructuredSVM("multiclass", scale_features=True).fit(unlike, y).score(unlike, y) == 1
-    assert raw.score(unlike, y) < 0.9
+
+
+def bits(model):
+    return model.flat_weights().tobytes(), model.alpha_, [r["primal"] for r in model.history_]
+
+
+def apart(factor, n_columns=20, small=3):
+    """Standardised columns, some of them smaller by a factor."""
+    rng = np.random.default_rng(7)
+    X = rng.choice([-1.0, 1.0], size=(40, n_columns))
+    X[:, 2 : 2 + small] /= factor
+    return X, rng.integers(3, size=40)
+
+
+@pytest.mark.parametrize(
+    ("data", "settings", "scaled"),
+    [
+        (unlike_classes(), {}, True),
+        (unlike_classes(), {"fit_intercept": False, "surrogate": "crf"}, True),
+        (unlike_classes(), {"alpha": 0.1}, False),
+        (unlike_classes(), {"solver": BCFW(constraints=[WeightBounds("node", -1, 1)])}, False),
+        (unlike_classes((1, 1, 1, 0.02, 0.02)), {}, False),
+        (apart(99), {}, False),
+        (apart(101), {}, True),
+        (apart(101, small=1), {}, False),  # a tenth of the columns may be smaller
+        (apart(101, n_columns=10, small=1), {}, True),
+        (apart(1e15, small=18), {}, False),  # zeros of a projection, up to rounding
+    ],
+)
+def test_auto_is_true_or_false(data, settings, scaled):
+    X, y = data
+    model = StructuredSVM("multiclass", **settings)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        same = clone(model).set_params(scale_features=scaled).fit(X, y)
+        assert model.fit(X, y).scale_features_ is same.scale_features_ is scaled
+        assert bits(model) == bits(same) == bits(model.fit(X, y))
+        other = clone(model).set_params(scale_features=not scaled).fit(X, y)
+    assert bits(other) != bits(same)
+
+
+def test_auto_leaves_words_and_indicators():
+    rng = np.random.default_rng(0)
+    words = (rng.random((50, 30)) < 0.2) * rng.integers(1, 500, 30)
+    mixed = np.column_stack([rng.normal(size=(50, 3)), rng.random((50, 5)) < 0.1, np.ones(50)])
+    y = rng.integers(2, size=50)
+    for X in (words, sp.csr_matrix(words), mixed):
+        assert not StructuredSVM("multiclass", tol=0.1).fit(X, y).scale_features_
+
+
+def test_auto_sees_no_examples_of_weight_zero():
+    rng = np.random.default_rng(0)
+    X, y = rng.normal(size=(30, 3)), rng.integers(2, size=30)
+    X[4, 1], weight = 1e4, np.ones(30)
+    assert StructuredSVM("multiclass").fit(X, y, weight).scale_features_
+    weight[4] = 0
+    assert not StructuredSVM("multiclass").fit(X, y, weight).scale_features_
+
+
+def test_auto_is_told_and_shared(caplog):
+    X, y = unlike_classes()
+    cuts = [0, 40, 45, 90]
+    chains = [[a[i:j] for i, j in zip(cuts, cuts[1:])] for a in (X, y)]
+    with caplog.at_level("INFO", "structsolve"):
+        chain = StructuredSVM("chain").fit(*chains)
+    assert (
+        "scale_features='auto' is True, as columns of X differ in scale (column 0 " in caplog.text
+    )
+    assert bits(chain) == bits(clone(chain).set_params(scale_features=True).fit(*chains))
+    tree = nx.DiGraph([(8, 0), (8, 9), (9, 1), (9, 2)])
+    assert HierarchicalSVM(tree).fit(X, y).scale_features_
+    (model,) = chain.path(*chains, [0.1])
+    assert bits(model) == bits(clone(chain).set_params(alpha=0.1, warm_start=True).fit(*chains))
+
+
+def test_auto_of_a_path_of_its_own():
+    X, y = unlike_classes()
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        for alphas, scaled in ((4, True), ([1.0, 0.1], False)):
+            model = StructuredSVMCV("multiclass", alphas=alphas, cv=2).fit(X, y)
+            same = clone(model).set_params(scale_features=scaled).fit(X, y)
+            assert model.scale_features_ is scaled
+            np.testing.assert_array_equal(model.scores_, same.scores_)
+            assert bits(model) == bits(same)

@@ -88,8 +88,8 @@ class HierarchicalSVM(SparseFitting):
         See :class:`StructuredSVM`.
     penalize_intercept : bool, default=True
         As there.
-    scale_features : {False, True, "std", "max-abs"}, default=False
-        As there; not with ``sparse=True``.
+    scale_features : {"auto", True, False, "std", "max-abs"}, default="auto"
+        As there; with ``sparse=True`` "auto" is False, and no other is taken.
     kernel : str, callable or None, default=None
         As there; not with "learned".
     kernel_params : dict, optional
@@ -171,7 +171,7 @@ class HierarchicalSVM(SparseFitting):
         sparse: bool = False,
         fit_intercept: bool = True,
         penalize_intercept: bool = True,
-        scale_features: bool | str = False,
+        scale_features: bool | str = "auto",
         kernel: Any = None,
         kernel_params: Any = None,
         cache_size: float = 200,

@@ -23,6 +23,10 @@ class SparseFitting(StructuredSVM):
     directional: bool
     slack: float | None
     log_node_weights_: np.ndarray
+    sparse: bool
+
+    def _scaling(self, space: Any, examples: Any) -> bool | str:
+        return False if self.sparse else super()._scaling(space, examples)
 
     def _train_sparse(self, data: TrainingData, rng: np.random.Generator) -> Any:
         space, examples = data.space, data.examples
@@ -88,7 +92,7 @@ class SparseFitting(StructuredSVM):
             "normalization": parse(self.normalization)[0] == "learned",
             "kernel": self.kernel is not None,
             "oracle": self.oracle is not None,
-            "scale_features": bool(self.scale_features),
+            "scale_features": self.scale_features not in (False, "auto"),
             "surrogate": getattr(self.surrogate, "name", self.surrogate) != "margin",
             "early_stopping": bool(self.early_stopping),
             "validation": validated,

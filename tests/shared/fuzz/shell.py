@@ -28,6 +28,7 @@ _OPTIONS = {
         "--scale-features", "--missing", "--where", "--rows", "--split", "--target", "--features",
         "--window", "--label-column", "--cv", "--early-stopping", "--history", "--no-such",
         "--estimator", "--hierarchy", "--feature-map", "--n-hidden", "--normalization",
+        "--no-scale-features",
     ],
     "predict": [
         "--output", "--format", "--kbest", "--marginals", "--oracle", "--top", "--n-jobs",

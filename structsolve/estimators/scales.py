@@ -1,0 +1,108 @@
+"""Columns of unlike scale: when ``scale_features="auto"`` scales them, and warnings otherwise."""
+
+from __future__ import annotations
+
+import warnings
+from typing import Any
+
+import numpy as np
+
+from ..examples.packed import Examples
+from ..examples.packing import is_sparse
+from ..examples.scaling import column_scales, unlike
+from ..utils.progress import stage
+from .alpha import is_auto
+from .fitting import TrainingData
+
+# Columns that all exceed this slow solvers down: alpha and the step sizes suit numbers around 1.
+LARGE = 10
+
+
+def settled_scaling(model: Any, space: Any, examples: Examples) -> bool | str:
+    """Return ``scale_features``, or what its "auto" comes to; log that where it is True.
+
+    Parameters
+    ----------
+    model : StructuredSVM
+    space : Space
+    examples : Examples
+        Packed, those of training.
+
+    Returns
+    -------
+    bool or str
+        For "auto", True if alpha is "auto", too, and dense columns differ in scale. False with a
+        kernel, and with constraints, which bound weights of unscaled columns.
+    """
+    if model.scale_features != "auto":
+        return model.scale_features
+    free = model.kernel is None and not getattr(model._solver(examples), "constraints", None)
+    if not (free and is_auto(model.alpha) and space.layout.node is not None):
+        return False
+    nodes, weights = examples.nodes, examples.sample_weight
+    if nodes is not None and weights is not None and not np.all(weights):
+        nodes = nodes[np.repeat(weights > 0, np.diff(examples.offsets))]
+    text = _unlike_text(nodes)
+    if text:
+        why = f"scale_features='auto' is True, as {text}; False switches the rule off"
+        stage(int(model.verbose), type(model).__name__, why)
+    return bool(text)
+
+
+def warn_of_scales(model: Any, data: TrainingData) -> None:
+    """Warn if ``alpha="auto"`` leaves small columns without weights.
+
+    Parameters
+    ----------
+    model : StructuredSVM
+        Fitted; see :func:`~structsolve.estimators.endings.warn_of_end`.
+    data : TrainingData
+    """
+    text = "" if data.examples.scaling is not None else _unlike_text(data.examples.nodes)
+    if text:
+        text = f"{text}, and alpha='auto' is that of the largest: {_remedy(model, data)}"
+        warnings.warn(text, UserWarning, stacklevel=4)
+
+
+def slow_columns(model: Any, data: TrainingData) -> str:
+    """Return a hint if scales of columns may have kept training from its optimum.
+
+    Parameters
+    ----------
+    model : StructuredSVM
+    data : TrainingData
+
+    Returns
+    -------
+    str
+        Empty if columns are alike or were scaled.
+    """
+    if data.examples.scaling is not None:
+        return ""
+    text = _unlike_text(data.examples.nodes, sparse=True)
+    if not text:
+        _, scales = column_scales(data.examples.nodes)
+        if scales.size < 2 or scales[0] <= LARGE:
+            return ""
+        text = f"columns of X are large (each reaches {scales[0]:.3g} or more)"
+    return f"{text}, which slows training down: {_remedy(model, data)}"
+
+
+def _unlike_text(nodes: Any, sparse: bool = False) -> str:
+    """Name two unlike columns, in words; empty if there are none."""
+    pair = unlike(nodes, sparse)
+    if pair is None:
+        return ""
+    (low, small), (high, large) = pair
+    return (
+        f"columns of X differ in scale (column {low} reaches {small:.3g}, column {high} "
+        f"{large:.3g})"
+    )
+
+
+def _remedy(model: Any, data: TrainingData) -> str:
+    scaler = "MaxAbsScaler()" if is_sparse(data.examples.nodes) else "StandardScaler()"
+    if not (data.space.structure.single_node or data.space.structure.label_sets):
+        scaler = f"NodeTransformer({scaler})"
+    option = ", or set scale_features=True" if "scale_features" in model.get_params() else ""
+    return f"put {scaler} before the model{option}"
