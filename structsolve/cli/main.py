@@ -47,8 +47,9 @@ def main(argv: Sequence[str] | None = None) -> int:
                 traceback.print_exc()
             told = messages.one_line(error)
             if not isinstance(error, (ValueError, OSError)):  # a fault of whom?
-                owner = registry.default().raised_by(error)
-                told = told if owner is None else f"{owner} raised {type(error).__name__}: {told}"
+                owner = registry.default().raised_by(error) or outside.owner_of(error)
+                kind = f"{type(error).__name__}: "
+                told = told if owner is None else f"{owner} raised {kind}{told.removeprefix(kind)}"
             print(f"structsolve: error: {told}", file=sys.stderr)
             return 2
 
@@ -67,8 +68,10 @@ def _run(argv: list[str]) -> int:
                     raise
         with messages.own_output():
             args.run(args)
-    except SystemExit as done:  # --help and --version
-        return done.code if isinstance(done.code, int) else 0
+    except SystemExit as done:  # --help and --version; a command may give a text, as in a script
+        if done.code is None or isinstance(done.code, int):
+            return done.code or 0
+        raise UsageError(str(done.code)) from done
     return 0
 
 

@@ -105,8 +105,9 @@ def add_commands(command: Any, taken: Any, chosen: str | None) -> None:
             run = None if add is None else add(parser)
             if add is not None and not callable(run):
                 raise TypeError(f"{entry.value} returned {run!r}, expected what runs the command")
+            _refuse_taken(parser)
             parser.set_defaults(run=run)
-        except Exception as error:  # it may fail in any way; the other commands stay
+        except (Exception, SystemExit) as error:  # it may fail in any way; the other commands stay
             if entry.name == chosen:
                 raise UsageError(f"{plugin.label} was not loaded: {described(error)}") from error
             if entry.name not in taken:
@@ -135,7 +136,9 @@ def add_options(group: str, sub: Any, place: Any = None, name: str = "add_option
             own = getattr(module, "OWN", ()) if name == "add_options" else ()
             if lost := {*own} - {action.dest for action in tried._actions}:
                 raise TypeError(f"OWN has {min(lost)!r}, which is no option that it adds")
-        except Exception as error:  # it may fail in any way; the others stay
+            if not is_ours(getattr(module, "__name__", "")):
+                _refuse_taken(tried)
+        except (Exception, SystemExit) as error:  # it may fail in any way; the others stay
             del brought[key]
             label = next(plugin.label for plugin, _ in entries(group) if plugin.name == key)
             warnings.warn(f"{label} was not loaded: {described(error)}", stacklevel=2)
@@ -155,7 +158,7 @@ def _modules(group: str) -> dict[str, Any]:
                 if group == FIT:
                     require(module, FitOptions, f"its module {entry.value!r}")
                 modules[entry.name] = module
-            except Exception as error:  # it may fail in any way; the others stay
+            except (Exception, SystemExit) as error:  # it may fail in any way; the others stay
                 warnings.warn(f"{plugin.label} was not loaded: {described(error)}", stacklevel=2)
     return modules
 
@@ -263,6 +266,37 @@ def settle_estimator(args: argparse.Namespace) -> None:
     if len(chosen) > 1:
         raise UsageError(f"{' and '.join(sorted(chosen))}: expected one of them")
     args.estimator = next(iter(chosen.values()), "margin")
+
+
+def owner_of(error: BaseException) -> str | None:
+    """Return the distribution whose command raised an error.
+
+    Parameters
+    ----------
+    error : BaseException
+
+    Returns
+    -------
+    str or None
+        None if the error comes from others.
+    """
+    trace, modules = error.__traceback__, []
+    while trace is not None:
+        modules.append(trace.tb_frame.f_globals.get("__name__", ""))
+        trace = trace.tb_next
+    for plugin, entry in _commands():
+        if entry is not None and not is_ours(entry.value) and entry.module in modules:
+            return f"{plugin.distribution} {plugin.version}"
+    return None
+
+
+def _refuse_taken(parser: argparse.ArgumentParser) -> None:
+    """Refuse options that take the place of what the shell sets, and help that cannot be shown."""
+    for action in parser._actions:
+        if action.dest in ("run", "default_of"):
+            name = (action.option_strings or [action.dest])[0]
+            raise ValueError(f"{name}: the shell has its own {action.dest!r}; give it a dest")
+    parser.format_help()
 
 
 def _summary(add: Callable[..., Any]) -> str:

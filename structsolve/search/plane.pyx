@@ -13,7 +13,7 @@ from ..operators cimport (
     AugmentedOracle, Cone, ConeOracle, CountOracle, KBest, Loss, Oracle, Parts, Relaxation,
 )
 from ..part_layout cimport PartLayout
-from ..structure.label_key cimport label_key
+from ..structure.label_key cimport check_answer, label_key
 from .envelope cimport common_unit
 from .view cimport FRACTIONAL, LABEL, LINES, SLOTS, TRUTH, Point, View, Visit, rounding_of
 
@@ -208,6 +208,8 @@ cdef class LabelPlane:
         cdef double margin = 0
         cdef uint64_t key = label_key(label, size)
         cdef bint same = memcmp(label, truth, size * sizeof(int)) == 0
+        if not same:
+            check_answer(self.oracle, i, label, self.parts.n_states)
         n = self.parts.difference(i, truth, label, view.entry_index, view.entry_value)
         for j in range(n):
             margin -= view.theta[view.entry_index[j]] * view.entry_value[j]

@@ -1,5 +1,6 @@
-# A hash of a label, for caches.
+# Labels as integers: a hash for caches, and a check of what a package's oracle wrote.
 from libc.stdint cimport uint64_t
+from structsolve.operators cimport Operator
 
 
 cdef inline uint64_t label_key(const int* label, Py_ssize_t size) noexcept nogil:
@@ -9,3 +10,18 @@ cdef inline uint64_t label_key(const int* label, Py_ssize_t size) noexcept nogil
     for j in range(size):
         key = (key ^ <uint64_t><unsigned int>label[j]) * 1099511628211ULL
     return key
+
+
+cdef inline int check_answer(Operator operator, Py_ssize_t i, const int* label,
+                             Py_ssize_t n_states) except -1 nogil:
+    # Parts and losses read tables at these integers.
+    cdef Py_ssize_t j
+    for j in range(operator.layout.label_size(i) if n_states > 0 else 0):
+        if not 0 <= label[j] < n_states:
+            with gil:
+                raise ValueError(
+                    f"example {i}: {type(operator).__name__} answered with a label whose integer "
+                    f"{j} is {label[j]}, expected 0 to {n_states - 1}; "
+                    "structsolve.testing.check_structure finds the cause"
+                )
+    return 0

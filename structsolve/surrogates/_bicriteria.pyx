@@ -3,7 +3,7 @@
 
 import numpy as np
 
-from libc.math cimport INFINITY
+from libc.math cimport INFINITY, NAN, isnan
 from libc.stdint cimport int8_t, int64_t, uint64_t
 from libc.string cimport memcpy
 from ..utils.alignment cimport align
@@ -11,7 +11,7 @@ from ..part_layout cimport PartLayout
 from ..structure.label_key cimport label_key
 from ..search.base cimport Outcome, Search
 from ..search.envelope cimport grid_bound
-from ..search.view cimport LABEL, LINES, Point, TRUTH, View, Visit
+from ..search.view cimport FRACTIONAL, LABEL, LINES, Point, TRUTH, View, Visit
 from ..search.plane cimport LabelPlane
 from ..search.psi cimport Psi
 from .base cimport Cut, Surrogate
@@ -216,9 +216,9 @@ cdef class BiCriteriaSurrogate(Surrogate):
                 lam = self.lam_view[i]
         if self.closer is not None and self.warm and self.lam_view[i] < 0:
             # It was needed last time, and probably is again.
-            self.closer.run(self.plane, view, self.psi, -1, outcome, rest)
+            self._run(self.closer, view, -1, outcome, rest)
             return view
-        self.search.run(self.plane, view, self.psi, lam, outcome, rest)
+        self._run(self.search, view, lam, outcome, rest)
         if self.plane.zero_one:
             # If the oracle has returned the best label other than the truth, none is better.
             for j in range(view.n_visits):
@@ -226,10 +226,40 @@ cdef class BiCriteriaSurrogate(Surrogate):
                     outcome.label_bound = outcome.label_value
         if not self.relaxed and (outcome.label_bound > outcome.label_value * (1 + self.search.tol)):
             if self.closer is not None:
-                self.closer.run(self.plane, view, self.psi, -1, outcome, rest)
+                self._run(self.closer, view, -1, outcome, rest)
             elif self.max_kbest:
                 self._refine(view, outcome, align(rest + self.search_bytes))
         return view
+
+    cdef int _run(self, Search search, View* view, double lam, Outcome* outcome,
+                  char* work) except -1 nogil:
+        # Run a search; refuse an outcome that it left empty, or whose points do not exist.
+        cdef int least, most
+        outcome.first = outcome.second = outcome.label = -1
+        outcome.share = outcome.lam = 0
+        outcome.value = outcome.bound = outcome.label_value = outcome.label_bound = NAN
+        search.run(self.plane, view, self.psi, lam, outcome, work)
+        least = min(outcome.first, outcome.second, outcome.label)
+        most = max(outcome.first, outcome.second, outcome.label)
+        if not (0 <= least <= most < view.n
+                and 0 <= outcome.share <= 1
+                and view.points[outcome.label].kind != FRACTIONAL):
+            with gil:
+                raise ValueError(
+                    f"example {view.i}: search {search.name!r} returned points {outcome.first} "
+                    f"and {outcome.second} with share {outcome.share:g} and label {outcome.label}, "
+                    f"expected points that it visited, 0 to {view.n - 1}, a share from 0 to 1, and "
+                    "a point of a label; run() ends with settle() or finish()"
+                )
+        if (isnan(outcome.value) or isnan(outcome.bound) or isnan(outcome.label_value)
+                or isnan(outcome.label_bound) or isnan(outcome.lam)):
+            with gil:
+                raise ValueError(
+                    f"example {view.i}: search {search.name!r} returned value {outcome.value:g}, "
+                    f"bound {outcome.bound:g}, label_value {outcome.label_value:g}, label_bound "
+                    f"{outcome.label_bound:g} and lam {outcome.lam:g}, expected no NaN"
+                )
+        return 0
 
     cdef int _lay_grid(self, View* view) except -1 nogil:
         # The unit of the losses against this truth, computed once.

@@ -4,6 +4,7 @@ from libc.string cimport memcpy, memset
 from ..utils.alignment cimport align
 from ..operators cimport AugmentedOracle, KBest, Loss, Oracle, Parts
 from ..part_layout cimport PartLayout
+from ..structure.label_key cimport check_answer
 from .base cimport Cut
 from ._one_label cimport OneLabel
 
@@ -73,10 +74,12 @@ cdef class MarginRescaling(OneLabel):
         cdef double value[2]
         if self.augmented is not None:
             self.augmented.argmax(i, theta, truth, label, &value[0], &cut.b, scratch)
+            check_answer(self.augmented, i, label, self.parts.n_states)
         elif self.loss.decomposes:
             memcpy(augmented, theta, self.layout.theta_size(i) * sizeof(double))
             self.loss.augment(i, truth, 1.0, augmented)
             self.oracle.argmax(i, augmented, label, &value[0], &bound, scratch)
+            check_answer(self.oracle, i, label, self.parts.n_states)
             cut.b = self.loss.value(i, truth, label)
             if bound > value[0]:
                 missed = bound - value[0]
@@ -85,10 +88,12 @@ cdef class MarginRescaling(OneLabel):
         else:
             # 0-1 loss: the best label, or the best wrong one if it is within the margin.
             n = self.kbest.kbest(i, theta, 2, label, value, scratch)
+            check_answer(self.kbest, i, label, self.parts.n_states)
             cut.b = self.loss.value(i, truth, label)
             best_is_truth = cut.b == 0
             if cut.b == 0 and n > 1 and value[1] + 1 > value[0]:
                 label += self.layout.label_size(i)
+                check_answer(self.kbest, i, label, self.parts.n_states)
                 cut.b = self.loss.value(i, truth, label)
         margin = self.point_to(i, theta, truth, label, cut)
         if not best_is_truth:

@@ -150,6 +150,23 @@ def add_late(parser):
     parser.add_argument("model")
 
 
+COMMANDS = """
+def leave(parser): raise SystemExit("imported")
+def taken(parser):
+    parser.add_argument("--run")
+    return print
+def odd_help(parser):
+    parser.add_argument("--x", help="50% off")
+    return print
+def bent(parser):
+    def run(args): raise SystemExit("no data today")
+    return run
+def broken(parser):
+    def run(args): return {}["x"]
+    return run
+"""
+
+
 @pytest.fixture
 def outsider(monkeypatch):
     """Entry points of a package, beside ours: a module, and commands."""
@@ -157,13 +174,14 @@ def outsider(monkeypatch):
     module = ModuleType("mine")
     module.ABOUT, module.OWN, module.check = "mine", ("mine",), lambda *_: None
     module.make_model, module.add_late = lambda *_: None, add_late
+    exec(COMMANDS, vars(module))
     monkeypatch.setitem(sys.modules, "mine", module)
 
     def entries(group):
         if group in (outside.FIT, outside.FORMATS, outside.SCORE):
             yield Plugin("mine", "their-lab", "1.0"), EntryPoint("mine", "mine", group)
         if group == outside.GROUP:
-            for name in ("lost", "add_late"):
+            for name in ("lost", "add_late", "leave", "bent", "taken", "odd_help", "broken"):
                 yield Plugin(name, "their-lab", "1.0"), EntryPoint(name, f"mine:{name}", group)
         yield from given(group)
 
@@ -188,12 +206,45 @@ def test_options_that_clash_leave_the_others(capsys, tmp_path, outsider, option)
 
 
 @pytest.mark.parametrize(
-    ("name", "reason"), [("lost", "AttributeError"), ("add_late", "returned None, expected what")]
+    ("name", "reason"),
+    [
+        ("lost", "AttributeError"),
+        ("add_late", "returned None, expected what"),
+        ("leave", "SystemExit: imported"),
+        ("taken", "--run: the shell has its own 'run'"),
+        ("odd_help", "format"),
+    ],
 )
 def test_commands_that_fail_say_why(capsys, outsider, name, reason):
     outsider.add_options = lambda group: group.add_argument("--mine")
     line = fails(capsys, name, "m.structsolve", "--more")
     assert f"plugin {name!r} (their-lab 1.0) was not loaded: " in line and reason in line
+
+
+def test_commands_that_fail_leave_the_list_of_commands(capsys, outsider):
+    status, out, _ = shell(capsys, "--help")
+    assert status == 0 and "leave" in out and "Find the best labels" in out
+
+
+def test_what_a_running_command_raises_is_told(capsys, outsider):
+    assert fails(capsys, "bent") == "structsolve: error: no data today"
+    line = fails(capsys, "broken")
+    assert line.startswith("structsolve: error: their-lab 1.0 raised KeyError: 'x'")
+
+
+@pytest.mark.parametrize("fault", ["exit", "help", "run"])
+def test_options_that_end_the_shell_are_left_out(capsys, tmp_path, outsider, fault):
+    def add(group):
+        if fault == "exit":
+            raise SystemExit(0)
+        group.add_argument("--mine", help="50% off" if fault == "help" else "")
+        if fault == "run":
+            group.add_argument("--run")
+
+    outsider.add_options = add
+    status, out, err = shell(capsys, "fit", "--help")
+    assert status == 0 and "--alpha" in out and "--mine" not in out
+    assert "plugin 'mine' (their-lab 1.0) was not loaded: " in err
 
 
 @pytest.mark.parametrize(

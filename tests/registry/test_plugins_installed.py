@@ -339,6 +339,35 @@ def test_an_exception_inside_a_native_oracle(full):
     assert "no label today" in out
 
 
+def test_native_answers_that_do_not_exist_are_refused_in_training(full):
+    """They were read as indexes, which ended the process."""
+    out = full.run(
+        "from structsolve import StructuredSVM, get_structure\n"
+        "from structsolve.surrogates import Slack\n"
+        "from structsolve_wrong import wrong_structure\n"
+        "def told(structure, surrogate, X=[[0.0], [1.0]], Y=[0, 1]):\n"
+        "    try:\n"
+        "        StructuredSVM(structure, surrogate=surrogate, max_iter=2).fit(X, Y)\n"
+        "    except ValueError as error:\n"
+        "        print(error)\n"
+        "for fault in ('state', 'below'):\n"
+        "    for surrogate in ('margin', Slack(search='sarawagi')):\n"
+        "        told(wrong_structure(fault), surrogate)\n"
+        "X, Y = get_structure('chain').sample(0, n=4, size=3)\n"
+        "from structsolve_wrong._operators import WrongSearch\n"
+        "faults = {'settled': 0}, {'point': 10**5}, {'point': -9}, {'share': 2}, {'nan': 1}\n"
+        "for fault in faults:\n"
+        "    told('chain', Slack(search=WrongSearch(**fault)), X, Y)\n"
+    )
+    told = out.splitlines()
+    assert len(told) == 9
+    for line in told[:4]:
+        assert re.search(r"example \d: WrongOracle answered .* is -?1000000, expected 0 to 1", line)
+    for line in told[4:8]:
+        assert "example 0: search 'wrong' returned points" in line and "settle()" in line
+    assert "label_bound nan" in told[8]
+
+
 def test_a_stale_plugin_is_refused(full, tmp_path):
     """If compiled against another number of the C interface, the error names it and the remedy."""
     environment = Environment(tmp_path / "env")

@@ -1,13 +1,19 @@
 # cython: boundscheck=False, wraparound=False
-"""Operators of single nodes with a fault each."""
+"""Operators of single nodes, and searches, with a fault each."""
 
 import time
 
+from libc.math cimport NAN
+
 from structsolve.operators cimport Oracle, Parts
 from structsolve.part_layout cimport PartLayout
+from structsolve.search.base cimport Outcome, Search
+from structsolve.search.plane cimport LabelPlane
+from structsolve.search.psi cimport Psi
+from structsolve.search.view cimport View
 
 FAULTS = ("none", "value", "work", "scribble", "theta", "label", "shared", "stale", "padding",
-          "entries", "exception")
+          "entries", "exception", "state", "below")
 
 
 cdef class WrongOracle(Oracle):
@@ -52,6 +58,8 @@ cdef class WrongOracle(Oracle):
         elif self.fault == 10:
             with gil:
                 raise RuntimeError("no label today")
+        elif self.fault >= 11:      # no states
+            label[0] = 1000000 if self.fault == 11 else -1000000
         bound[0] = value[0]
         return 0
 
@@ -81,3 +89,28 @@ cdef class WrongParts(Parts):
             value[2] = value[1] = 0
             return 3
         return 1
+
+
+cdef class WrongSearch(Search):
+    """One call of the oracle; right if settled is 1."""
+
+    cdef int settled, point
+    cdef double share, nan
+
+    def __init__(self, int max_calls=50, double tol=1e-9, *, int settled=1, int point=0,
+                 double share=0, bint nan=False):
+        super().__init__(max_calls, tol)
+        self.name = "wrong"
+        self.settled, self.point, self.share, self.nan = settled, point, share, NAN if nan else 0
+
+    cdef int run(self, LabelPlane plane, View* view, Psi psi, double lam, Outcome* out,
+                 char* work) except -1 nogil:
+        cdef bint known
+        self.visit(plane, view, psi, 1.0, &known)
+        out.lam = 1
+        if self.settled:
+            self.settle(view, psi, out)
+            out.first += self.point
+            out.share += self.share
+            out.label_bound += self.nan
+        return 0
