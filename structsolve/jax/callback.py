@@ -18,7 +18,7 @@ from jax.extend.core import Primitive
 from jax.interpreters import batching, mlir
 from jax.sharding import NamedSharding, PartitionSpec
 
-from ._xla import handler, number_of
+from ..batch._xla import handler, number_of
 
 _TARGET = "structsolve_host"
 # Where types have the axes of shard_map over which arrays vary.
