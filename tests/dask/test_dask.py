@@ -1,5 +1,6 @@
 """DaskStructuredSVM on a local cluster: neither workers nor killed workers change any bit."""
 
+import multiprocessing
 import os
 import re
 import signal
@@ -20,6 +21,7 @@ distributed = pytest.importorskip("distributed")
 
 import dask.array as da  # noqa: E402
 import dask.bag as db  # noqa: E402
+from distributed.utils import get_mp_context  # noqa: E402
 
 from structsolve.dask import (  # noqa: E402
     ConsensusADMM,
@@ -43,6 +45,12 @@ def client():
     waits = ("deploy.lost-worker-timeout", "comm.timeouts.connect", "comm.timeouts.tcp")
     patient = {f"distributed.{name}": "20 minutes" for name in (*waits, "scheduler.worker-ttl")}
     options = {"threads_per_worker": 1, "processes": True, "dashboard_address": None}
+    # Each start of a worker is a fork, where that is known, which has what takes seconds to import.
+    if "forkserver" in multiprocessing.get_all_start_methods():
+        patient["distributed.worker.multiprocessing-method"] = "forkserver"
+        with dask.config.set(patient):
+            context = get_mp_context()
+        context.set_forkserver_preload(["distributed", "sklearn.feature_extraction"])
     with (
         dask.config.set(patient),
         distributed.LocalCluster(n_workers=3, memory_limit=0, **options) as processes,
