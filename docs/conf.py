@@ -6,6 +6,8 @@ from importlib.metadata import version as installed_version
 from importlib.util import find_spec
 from pathlib import Path
 
+from sphinx.ext.autodoc.mock import _MockObject
+
 sys.path.insert(0, str(Path(__file__).parent))  # gallery_figures
 
 project = "structsolve"
@@ -37,6 +39,8 @@ os.environ["SPHINX_AUTODOC_IGNORE_NATIVE_MODULE_TYPE_STUBS"] = "1"
 autodoc_typehints = "none"
 autodoc_member_order = "bysource"
 autodoc_mock_imports = [name for name in ("torch", "jax", "dask") if find_spec(name) is None]
+# Our functions are registered in tables of JAX, which may be such a stand-in.
+_MockObject.__setitem__ = lambda *_: None
 numpydoc_show_class_members = False
 numpydoc_class_members_toctree = False
 

@@ -151,7 +151,7 @@ try:
 
     jax.ffi.register_ffi_target(_TARGET, handler(_version()), platform="cpu")
     _rule = jax.ffi.ffi_lowering(_TARGET)
-except (AttributeError, ImportError, KeyError, OSError, ValueError):
+except (AttributeError, ImportError, KeyError, OSError, TypeError, ValueError):
     NATIVE = False
 else:
     NATIVE = True
