@@ -82,7 +82,7 @@ def _trees(text: str, place: list[int]) -> Iterable[tuple[Any, list[str]]]:
             stack.append([])
         elif token != ")":
             if not stack:
-                raise ValueError(f"found {token!r} outside of brackets, expected '('")
+                raise ValueError(f"found {token[:60]!r} outside of brackets, expected '('")
             stack[-1].append(token)
         else:
             if not stack:

@@ -238,9 +238,11 @@ def check_outputs(inputs: Mapping[str, Any], outputs: Mapping[str, str | None]) 
         if path is None:
             continue
         standard = path in ("-", "/dev/stdout")
-        if standard or os.path.isdir(path):
-            what = "a standard stream" if standard else "a folder"
-            raise ValueError(f"{name} {path}: found {what}; expected the path of a file")
+        if standard or not path or os.path.isdir(path):
+            what = "a standard stream" if standard else "a folder" if path else "no text"
+            raise ValueError(
+                f"{name} {path}".rstrip() + f": found {what}; expected the path of a file"
+            )
         if os.path.exists(path) and not os.path.isfile(path):
             continue
         folder = os.path.dirname(os.path.abspath(path))

@@ -30,15 +30,21 @@ from .codec import TRANSIENT
 
 #: Classes of scikit-learn that files may hold: their transforms check what they compute with.
 KNOWN = {
-    "sklearn.compose": "ColumnTransformer",
+    "sklearn.compose": "ColumnTransformer make_column_selector",
     "sklearn.decomposition": "IncrementalPCA PCA TruncatedSVD",
     "sklearn.feature_extraction": "DictVectorizer FeatureHasher",
     "sklearn.feature_extraction.text": (
         "CountVectorizer HashingVectorizer TfidfTransformer TfidfVectorizer"
     ),
-    "sklearn.feature_selection": "SelectKBest SelectPercentile VarianceThreshold",
+    "sklearn.feature_selection": (
+        "RFE RFECV SelectFromModel SelectKBest SelectPercentile VarianceThreshold"
+    ),
     "sklearn.impute": "MissingIndicator SimpleImputer",
     "sklearn.kernel_approximation": "Nystroem RBFSampler",
+    # Models that choose features, and ends of pipelines.
+    "sklearn.linear_model": (
+        "ElasticNet Lasso LassoCV LinearRegression LogisticRegression Ridge RidgeClassifier"
+    ),
     "sklearn.pipeline": "FeatureUnion Pipeline",
     "sklearn.preprocessing": (
         "Binarizer FunctionTransformer KBinsDiscretizer LabelBinarizer LabelEncoder MaxAbsScaler "
@@ -46,6 +52,7 @@ KNOWN = {
         "PolynomialFeatures PowerTransformer QuantileTransformer RobustScaler StandardScaler"
     ),
     "sklearn.random_projection": "GaussianRandomProjection SparseRandomProjection",
+    "sklearn.svm": "LinearSVC LinearSVR",
 }
 _SCORES = "chi2 f_classif f_regression mutual_info_classif mutual_info_regression"
 #: Of the process or of training, not of the file: they get the constructor's defaults.
@@ -53,7 +60,9 @@ _LEFT_OUT = (*TRANSIENT, "_sklearn_version", "_metadata_request")
 #: Parameters by which a file could reach other files.
 _FIXED = {"memory": None, "input": "content"}
 _DTYPE = re.compile(r"[<>|=]?[biufSUO]\d{0,4}")
-_TYPES = {kind.__name__: kind for kind in (bool, int, float, str, object)}
+# Types of columns; an abstract one of NumPy has no dtype.
+_ABSTRACT = (np.number, np.integer, np.signedinteger, np.unsignedinteger, np.inexact, np.floating)
+_TYPES = {kind.__name__: kind for kind in (bool, int, float, str, object, *_ABSTRACT)}
 _SPARSE = ("csr_matrix", "csr_array", "csc_matrix", "csc_array")
 _ELSE = "save this pipeline by joblib or skops instead"
 
@@ -171,11 +180,12 @@ def _class_at(path: str) -> Any:
 
 
 def _function_at(path: str) -> Any:
-    """Return a ufunc of NumPy, or a score of features."""
+    """Return a ufunc of NumPy, or a score or importances of features."""
     module, _, name = path.partition(":")
     if module == "numpy" and isinstance(getattr(np, name, None), np.ufunc):
         return getattr(np, name)
-    if module == "sklearn.feature_selection" and name in _SCORES.split():
+    known = name in _SCORES.split() and module == "sklearn.feature_selection"
+    if known or path == "structsolve.features.importances:feature_importances":
         return getattr(importlib.import_module(module), name)
     raise ValueError(f"it holds {path!r}, which is no function that files may hold")
 
@@ -217,11 +227,12 @@ class _Writer:
             return {"sparse": [kind.__name__, [int(n) for n in value.shape], *parts]}
         if isinstance(value, np.dtype):
             return {"dtype": value.str}
-        if isinstance(value, type) and issubclass(value, np.generic):
-            return {"type": np.dtype(value).str}
         if isinstance(value, type) and value in _TYPES.values():
             return {"type": value.__name__}
-        if isinstance(value, (BaseEstimator, TransformerMixin)) or _saves_itself(value):
+        if isinstance(value, type) and issubclass(value, np.generic):
+            return {"type": np.dtype(value).str}
+        estimator = isinstance(value, (BaseEstimator, TransformerMixin)) or _saves_itself(value)
+        if estimator or _path_of(kind) is not None:
             return self.object(value, place)
         return self._function(value, place)
 
@@ -243,7 +254,7 @@ class _Writer:
 
     def _function(self, value: Any, place: str) -> Any:
         name = getattr(value, "__name__", "")
-        for module in ("numpy", "sklearn.feature_selection"):
+        for module in ("numpy", "sklearn.feature_selection", "structsolve.features.importances"):
             try:
                 if _function_at(f"{module}:{name}") is value:
                     return {"function": f"{module}:{name}"}
@@ -269,7 +280,11 @@ class _Writer:
                 f"{place} is a {kind.__module__}.{kind.__qualname__}, which "
                 f"structsolve.save does not know: {hint}"
             )
-        state = {k: v for k, v in value.__getstate__().items() if k not in _LEFT_OUT}
+        given = value.__getstate__() if isinstance(value, BaseEstimator) else vars(value)
+        state = {k: v for k, v in given.items() if k not in _LEFT_OUT}
+        if "estimator_" in state and _saves_itself(state["estimator_"]):
+            # Files of our models hold fitted ones only; training clones what it is given.
+            state["estimator"] = state["estimator_"]
         for name, only in _FIXED.items():
             if state.pop(name, only) != only:
                 raise ValueError(

@@ -69,7 +69,8 @@ def _naming(error: ValueError) -> ValueError:
 
 def bad_line(path: PathLike, number: int, text: str, expected: str) -> ValueError:
     """The error of all readers: file and line, what was found, what was expected."""
-    return ValueError(f"{path}, line {number}: found {text}; expected {expected}")
+    shown = text if len(text) <= 300 else f"{text[:300]}..."
+    return ValueError(f"{path}, line {number}: found {shown}; expected {expected}")
 
 
 def number_of(word: str, kind: type = float) -> Any:

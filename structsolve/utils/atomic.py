@@ -56,6 +56,8 @@ def replacing(path: str | os.PathLike[str], mode: str = "wb", **options: Any) ->
     folder = os.path.dirname(target)
     if not os.path.isdir(folder):
         raise FileNotFoundError(f"cannot write {os.fspath(path)!r}: there is no folder {folder!r}")
+    if os.path.isdir(target):  # also that of an empty path
+        raise IsADirectoryError(f"cannot write {os.fspath(path)!r}: expected the path of a file")
     _remove_stale(folder)
     temporary = os.path.join(folder, f"{_PREFIX}{os.urandom(16).hex()}{_SUFFIX}")
     handle, named = _open_temporary(folder, temporary)

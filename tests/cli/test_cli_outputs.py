@@ -55,6 +55,7 @@ def test_no_input_is_replaced(folder, capsys, argv):
     "output, told",
     [
         (".", "found a folder"),
+        ("", "--(model|output): found no text"),
         ("-", "found a standard stream"),
         ("/dev/stdout", "found a standard stream"),
         ("none/a", "found no folder"),
@@ -67,7 +68,12 @@ def test_outputs_that_are_no_files(folder, capsys, output, told):
     assert not os.path.exists("-")
 
 
-def test_data_that_do_not_exist(folder, capsys):
+def test_data_that_do_not_exist_and_long_lines(folder, capsys):
+    line = "z" * 10**5
+    for ending, before in (("svm", "1 1:1\n"), ("mrg", "(S (A a))\n"), ("ndjson", "")):
+        with open(f"long.{ending}", "w") as file:
+            file.write(f"{before}{line}\n")
+        assert len(fails(capsys, "fit", f"long.{ending}", "--model", "b.model")) < 500
     for name in ("none", "none.conll"):
         fails(capsys, "fit", name, "--model", "b.model", match=f"error: {name}: No such file")
 

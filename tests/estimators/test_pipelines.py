@@ -11,7 +11,7 @@ from data import chains, classes
 from programs import in_fork
 from scipy import sparse
 from sklearn.base import BaseEstimator, TransformerMixin, clone
-from sklearn.compose import ColumnTransformer
+from sklearn.compose import ColumnTransformer, make_column_selector
 from sklearn.decomposition import PCA, IncrementalPCA, TruncatedSVD
 from sklearn.exceptions import NotFittedError
 from sklearn.feature_extraction import DictVectorizer, FeatureHasher
@@ -21,11 +21,28 @@ from sklearn.feature_extraction.text import (
     TfidfTransformer,
     TfidfVectorizer,
 )
-from sklearn.feature_selection import SelectKBest, SelectPercentile, VarianceThreshold, chi2
+from sklearn.feature_selection import (
+    RFE,
+    RFECV,
+    SelectFromModel,
+    SelectKBest,
+    SelectPercentile,
+    VarianceThreshold,
+    chi2,
+)
 from sklearn.impute import MissingIndicator, SimpleImputer
 from sklearn.kernel_approximation import Nystroem, RBFSampler
-from sklearn.linear_model import LogisticRegression
+from sklearn.linear_model import (
+    ElasticNet,
+    Lasso,
+    LassoCV,
+    LinearRegression,
+    LogisticRegression,
+    Ridge,
+    RidgeClassifier,
+)
 from sklearn.model_selection import GridSearchCV
+from sklearn.neighbors import KNeighborsClassifier
 from sklearn.pipeline import FeatureUnion, Pipeline, make_pipeline, make_union
 from sklearn.preprocessing import (
     Binarizer,
@@ -46,6 +63,7 @@ from sklearn.preprocessing import (
     StandardScaler,
 )
 from sklearn.random_projection import GaussianRandomProjection, SparseRandomProjection
+from sklearn.svm import LinearSVC, LinearSVR
 
 import structsolve
 from structsolve import (
@@ -60,6 +78,7 @@ from structsolve import (
     TokenFeaturizer,
 )
 from structsolve.estimators.pipelines import KNOWN
+from structsolve.features.importances import feature_importances
 from structsolve.plugins.dependency.conllu import ConlluSentence
 from structsolve.utils import container
 
@@ -79,6 +98,8 @@ SENTENCES = [
 TAGS = [["B", "V"], ["B", "O", "N"], ["O"]]
 NUMBERS, TARGETS = classes(30)
 HOLES = np.where(NUMBERS > 1, np.nan, NUMBERS)
+OURS = StructuredSVM("multiclass", alpha=0.1)
+LINEAR = (ElasticNet, Lasso, LassoCV, LinearRegression, LinearSVR, Ridge, RidgeClassifier)
 WORDS = np.array([["a", "x"], ["b", "y"], ["a", "y"], ["c", "x"]] * 2, dtype=object)
 
 # Each class that files may hold, with settings that change its state, and what it transforms.
@@ -140,6 +161,11 @@ TRANSFORMERS = [
     (NodeTransformer(PCA(2)), [NUMBERS[:10], NUMBERS[10:]]),
     (TokenFeaturizer("columns"), SENTENCES),
     (TokenFeaturizer(window=1), SENTENCES),
+    (SelectFromModel(LogisticRegression(), threshold="0.9*mean", max_features=3), NUMBERS),
+    (SelectFromModel(OURS, importance_getter=feature_importances), NUMBERS),
+    (RFE(OURS, n_features_to_select=2, importance_getter=feature_importances), NUMBERS),
+    (RFECV(LinearSVC(random_state=0), cv=2), NUMBERS),
+    *((SelectFromModel(kind()), NUMBERS) for kind in LINEAR),
 ]
 PIPELINES = [
     (make_pipeline(StandardScaler(), StructuredSVM("multiclass")), NUMBERS, TARGETS),
@@ -221,7 +247,7 @@ def shown(made):
 def kept(made):
     """Parameters that files do not hold, as they come back."""
     params = made.get_params(deep=False)
-    own = {"n_jobs": None, "verbose": False}
+    own = {"n_jobs": None, "verbose": 0 if isinstance(made, RFE) else False}
     if isinstance(params.get("random_state"), np.random.RandomState):
         own["random_state"] = None
     return {k: v for k, v in own.items() if k in params}
@@ -229,12 +255,13 @@ def kept(made):
 
 def test_every_listed_class_has_a_case():
     seen = {type(step).__name__ for made, _ in TRANSFORMERS for step in [made, *inner(made)]}
+    seen.add("make_column_selector")  # it selects columns of data frames, below
     assert seen >= {name for names in KNOWN.values() for name in names.split()}
 
 
 def inner(made):
     steps = getattr(made, "steps", None) or getattr(made, "transformer_list", None) or []
-    return [step for _, step in steps]
+    return [step for _, step in [*steps, ("", getattr(made, "estimator", None))]]
 
 
 @pytest.mark.parametrize(("made", "X", "y"), PIPELINES)
@@ -279,8 +306,8 @@ class StandardScaler2(StandardScaler):
 
 UNSAVED = [
     (
-        make_pipeline(StandardScaler(), LogisticRegression()),
-        "step 'logisticregression' of steps of Pipeline is a sklearn.linear_model.*joblib or skops",
+        make_pipeline(StandardScaler(), KNeighborsClassifier()),
+        "step 'kneighborsclassifier' of steps of Pipeline is a sklearn.neighbors.*joblib or skops",
     ),
     (
         make_pipeline(make_pipeline(Cleaner()), StructuredSVM("multiclass")),
@@ -450,6 +477,30 @@ def test_columns_of_data_frames_by_their_index(tmp_path):
     assert again[0].get_feature_names_out().tolist() == both.get_feature_names_out().tolist()
 
 
+@pytest.mark.parametrize(
+    "kind", [np.number, np.floating, "float64", [np.integer, float], object], ids=str
+)
+def test_selectors_of_columns_come_back(tmp_path, kind):
+    selector = make_column_selector("^[ab]", dtype_include=kind, dtype_exclude=np.int16)
+    columns = ColumnTransformer([("some", StandardScaler(), [0])]).fit(NUMBERS)
+    columns.transformers = [("some", StandardScaler(), selector)]
+    again = structsolve.load(saved(columns, tmp_path)).transformers[0][2]
+    assert type(again) is make_column_selector and vars(again) == vars(selector)
+
+
+def test_a_pipeline_with_a_selector_of_columns(tmp_path):
+    pd = pytest.importorskip("pandas")
+    frame = pd.DataFrame(NUMBERS, columns=list("abcde")).assign(word=["a", "b"] * 15)
+    chosen = [
+        ("n", StandardScaler(), make_column_selector(dtype_include=np.number)),
+        ("w", OneHotEncoder(), make_column_selector("word")),
+    ]
+    model = make_pipeline(ColumnTransformer(chosen), OURS).fit(frame, TARGETS)
+    again = structsolve.load(saved(model, tmp_path))
+    same(again.decision_function(frame), model.decision_function(frame))
+    same(clone(again).fit(frame, TARGETS).predict(frame), model.predict(frame))
+
+
 def test_another_version_of_scikit_learn_is_told(tmp_path):
     path = saved(make_pipeline(MaxAbsScaler()).fit(NUMBERS), tmp_path)
     meta, arrays = container.read(path, "model")
@@ -463,7 +514,7 @@ FORGED = [
     ({"object": ["os:system", {}]}, "no class that files may hold"),
     ({"object": ["subprocess:Popen", {"args": "ls"}]}, "no class"),
     ({"object": ["sklearn.preprocessing:StandardScaler2", {}]}, "no class"),
-    ({"object": ["sklearn.linear_model:LogisticRegression", {}]}, "no class"),
+    ({"object": ["sklearn.neighbors:KNeighborsClassifier", {}]}, "no class"),
     ({"object": ["structsolve:StructuredSVM", {}]}, "no class"),
     ({"object": ["structsolve:load", {}]}, "no class"),
     ({"object": ["structsolve:hookspecs", {}]}, "no class"),

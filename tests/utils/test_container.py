@@ -478,6 +478,19 @@ def test_files_of_killed_writers_are_removed_by_the_next(path, monkeypatch):
     assert path.read_bytes() == b"y" and fresh.exists() and other.exists() and not stale.exists()
 
 
+def test_a_folder_is_no_file_to_write(path, monkeypatch):
+    monkeypatch.chdir(path.parent)
+    for name in ("", ".", path.parent):
+        told = pytest.raises(
+            IsADirectoryError, match="^cannot write .*: expected the path of a file"
+        )
+        with told, replacing(name):
+            pass
+    with pytest.raises(IsADirectoryError, match="^cannot write '': expected the path of a file"):
+        write("", "model", META, ARRAYS)
+    assert not os.listdir(path.parent)
+
+
 @posix
 def test_temporary_files_follow_no_link(path, monkeypatch, tmp_path):
     """A file that someone put in place of the temporary one is not overwritten."""
