@@ -49,6 +49,33 @@ def test_every_type_of_numbers_arrives(kind):
     np.testing.assert_array_equal(callback.callback(look, LIKE, [jnp.asarray(given)])[0], [2, 3])
 
 
+def test_devices_other_than_the_cpu_have_jaxs_callback(monkeypatch):
+    def copied(run, like, arrays):
+        asked.append(platform)
+        return [jnp.zeros(s.shape, s.dtype) for s in like]
+
+    with monkeypatch.context() as patch:
+        patch.setattr(callback, "_copied", copied)
+        asked = []
+        call = jax.jit(lambda x: callback.callback(sums, LIKE, [x]))
+        for platform in ("cpu", "cuda", "tpu"):
+            text = call.trace(X).lower(lowering_platforms=(platform,)).as_text()
+            assert ("structsolve_host" in text) == (platform == "cpu")
+        assert asked == ["cuda", "tpu"]
+    with jax.enable_x64(True):
+        like = (jax.ShapeDtypeStruct((2,), jnp.float64), jax.ShapeDtypeStruct((), jnp.int32))
+        given = jnp.arange(6.0, dtype=jnp.float64).reshape(2, 3) / 3
+
+        def write(out, arrays):
+            (x,) = arrays
+            out[0][...], out[1][...] = x.sum(-1), len(x)
+
+        types = tuple(callback.types(like, [given]))
+        answers = jax.jit(lambda x: callback._elsewhere(x, write=write, like=types))(given)
+        np.testing.assert_array_equal(answers[0], given.sum(-1))
+        assert answers[0].dtype == np.float64 and answers[1] == 2
+
+
 def test_types_that_numpy_lacks_are_refused():
     with pytest.raises(jax.errors.JaxRuntimeError, match="TypeError: argument 0: XLA's type"):
         jax.block_until_ready(callback.callback(sums, LIKE, [X.astype(jnp.bfloat16)]))
