@@ -96,6 +96,25 @@ def alike(arrays: Any) -> Any:
     return jax.tree.map(vary, arrays) if axes else arrays
 
 
+def mapped_first(arrays: Any, dims: Any) -> tuple[int, list[Any]]:
+    """Return arrays whose first axis is that of ``vmap``, of size 1 where they are not mapped.
+
+    Parameters
+    ----------
+    arrays : sequence of array
+    dims : sequence of int or None
+        The mapped axis of each.
+
+    Returns
+    -------
+    size : int
+        Of the mapped axis.
+    first : list of array
+    """
+    size = next(a.shape[d] for a, d in zip(arrays, dims) if d is not None)
+    return size, [a[None] if d is None else jnp.moveaxis(a, d, 0) for a, d in zip(arrays, dims)]
+
+
 def _axes(*arrays: Any) -> frozenset[Any]:
     """Return the axes of ``shard_map`` over which some array varies."""
     if _vary is None:
@@ -125,8 +144,7 @@ def _run(*arrays: Any, write: Any, like: Any) -> Any:
 
 
 def _batch(arrays: Any, dims: Any, write: Any, like: Any) -> Any:
-    size = next(a.shape[d] for a, d in zip(arrays, dims) if d is not None)
-    first = [a[None] if d is None else jnp.moveaxis(a, d, 0) for a, d in zip(arrays, dims)]
+    size, first = mapped_first(arrays, dims)
     own = tuple(types(like, first, (size,)))
     return _host.bind(*first, write=write, like=own), [0] * len(like)
 

@@ -11,7 +11,7 @@ import jax.numpy as jnp
 from jax.extend.core import Primitive
 from jax.interpreters import ad, batching, mlir
 
-from .callback import types
+from .callback import mapped_first, types
 from .host import call
 
 
@@ -129,8 +129,7 @@ def _transpose(cotangents: Any, *args: Any, op: Linear, back: bool, lead: tuple[
 
 
 def _batch(args: Any, dims: Any, op: Linear, back: bool, lead: tuple[int, ...]) -> Any:
-    size = next(a.shape[d] for a, d in zip(args, dims) if d is not None)
-    first = [a[None] if d is None else jnp.moveaxis(a, d, 0) for a, d in zip(args, dims)]
+    size, first = mapped_first(args, dims)
     residuals, arrays = _split(first, op, back)
     arrays = [jnp.broadcast_to(a, (size, *a.shape[1:])) for a in arrays]
     answer = _linear.bind(*residuals, *arrays, op=op, back=back, lead=(size, *lead))
