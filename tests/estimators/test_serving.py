@@ -47,12 +47,13 @@ def test_fifty_thousand_answers_leave_no_byte(name, method, given):
         return sys.getallocatedblocks(), resident() if sys.platform == "linux" else 0
 
     answers(2000)
-    blocks, before = answers(2000)
-    after = answers(50_000)
-    # Interned numbers and caches of the interpreter; a leak of one object per call is 50,000.
-    assert after[0] - blocks < 100
-    # Arrays of NumPy and native memory: a leak of 16 bytes per call is 800,000.
-    assert after[1] - before < 100 * PAGE
+    counted = np.array([answers(n) for n in (2000, 17_000, 17_000, 17_000)])
+    blocks, grown = np.diff(counted, axis=0).T
+    # Interned numbers and caches of the interpreter; a leak of one object per call is 51,000.
+    assert blocks.sum() < 100
+    # Arrays of NumPy and native memory: a leak of 16 bytes per call is 272,000 in every round. One
+    # round alone may meet a huge page, 2 MiB, where NumPy once asked for these.
+    assert grown.min() < 50 * PAGE, grown
 
 
 @pytest.mark.parametrize("name", sorted(CASES))
