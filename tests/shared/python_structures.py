@@ -61,7 +61,8 @@ class PyChainSpace(NodeSpace):
 
     def ranked(self, examples, i, theta, k=None):
         labels, scores = self.scores(examples, i, theta)
-        return labels[np.argsort(-scores, kind="stable")[:k]], scores
+        best = [scores.argmax()] if k == 1 else np.argsort(-scores, kind="stable")[:k]
+        return labels[best], scores
 
     def argmax(self, examples, i, theta):
         return self.ranked(examples, i, theta, 1)[0][0]

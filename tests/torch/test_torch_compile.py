@@ -357,7 +357,9 @@ def decisions(noise="additive", reduction="none", **sizes):
 def test_decisions_in_graphs(noise, reduction):
     node, table, _ = draw()
     lengths = torch.tensor([5, 1, 3, 2])
-    for sizes in ({}, {"lengths": lengths}, {"mask": torch.arange(5) < lengths[:, None]}):
+    ways = {}, {"lengths": lengths}, {"mask": torch.arange(5) < lengths[:, None]}
+    # Reductions come after the sizes are read: the others have one way to tell these.
+    for sizes in ways if reduction == "none" else ways[1 + (reduction == "mean") :][:1]:
         mean, loss, *regrets = decisions(noise, reduction, **sizes)
         same(loss, node, table)
         if reduction == "none":  # which the mean does not have

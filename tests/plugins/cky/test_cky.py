@@ -1,5 +1,6 @@
 """Trees over spans: oracle, k best, sums and losses against enumeration; files and scores."""
 
+import functools
 import itertools
 import re
 
@@ -79,6 +80,9 @@ class Sentence:
         return self.mu @ finite + np.where(self.mu @ ~np.isfinite(theta) > 0, -np.inf, 0)
 
 
+sentence_of = functools.cache(Sentence)
+
+
 def near(told, expected):
     """Same result as ``told == pytest.approx(expected, rel=1e-12, abs=1e-12)``, but faster."""
     return (np.abs(told - expected) <= 1e-12 * np.maximum(1, np.abs(expected))).all()
@@ -91,7 +95,7 @@ SCORES = ["random", "tied", "zero", "wide", "barred", "far"]
 def test_the_best_trees_are_those_of_the_enumeration(structure, sizes):
     rng = np.random.default_rng(1)
     for n, K in sizes:
-        sentence = Sentence(structure, n, K)
+        sentence = sentence_of(structure, n, K)
         for kind in SCORES * 12:
             theta = sentence.scores(rng, kind)
             totals = sentence.totals(theta)
@@ -118,7 +122,7 @@ def test_sums_are_those_of_the_enumeration(structure, sizes):
     # of all trees; here also the derivatives of marginals.
     rng = np.random.default_rng(2)
     for n, K in sizes:
-        sentence = Sentence(structure, n, K)
+        sentence = sentence_of(structure, n, K)
         for kind in SCORES * 8:
             theta = sentence.scores(rng, kind)
             totals = sentence.totals(theta)
@@ -140,7 +144,7 @@ def test_sums_are_those_of_the_enumeration(structure, sizes):
 def test_polytopes_have_trees_as_corners(structure, sizes):
     rng = np.random.default_rng(4)
     for n, K in sizes:
-        sentence = Sentence(structure, n, K)
+        sentence = sentence_of(structure, n, K)
         if not len(sentence.labels):
             continue
         polytope = CKYPolytopes(sentence.space, sentence.examples).build(0)

@@ -102,7 +102,8 @@ class Case(Enumerated):
         loss = ask_loss(self.space, "span")(self.layout)
         power = self.space.make_power("augmented")(self.layout)
         assert power.knows(loss) and not loss.decomposes
-        losses = np.array([self.span_loss(truth, label) for label in self.labels])
+        true = self.spans(truth)
+        losses = np.array([len(true ^ other) for other in self.all_spans])
         for label, expected in zip(self.labels[:20], losses):
             assert calls.loss_value(loss, 0, truth, label) == expected
         total = self.scores(theta) + losses
@@ -111,9 +112,12 @@ class Case(Enumerated):
         np.testing.assert_allclose([value, total[self.rows(label)]], total.max(), **close)
         assert own == losses[self.rows(label)]
 
-    def span_loss(self, truth, label):
-        true, other = ({s for s in cut(y, self.k) if s[2] != self.outside} for y in (truth, label))
-        return len(true ^ other)
+    def spans(self, label):
+        return {s for s in cut(label, self.k) if s[2] != self.outside}
+
+    @functools.cached_property
+    def all_spans(self):
+        return [self.spans(label) for label in self.labels]
 
 
 case_of = functools.cache(Case)
