@@ -95,15 +95,9 @@ class HiddenMarkovModel(LogProbaMixin, BaseEstimator):
         random_state: Any = 0,
         n_jobs: int | None = None,
     ):
-        self.n_states = n_states
-        self.emission = emission
-        self.smoothing = smoothing
-        self.max_iter = max_iter
-        self.tol = tol
-        self.least_variance = least_variance
-        self.init = init
-        self.random_state = random_state
-        self.n_jobs = n_jobs
+        self.n_states, self.emission, self.smoothing = n_states, emission, smoothing
+        self.max_iter, self.tol, self.least_variance = max_iter, tol, least_variance
+        self.init, self.random_state, self.n_jobs = init, random_state, n_jobs
 
     def fit(self, X: Any, y: Any = None) -> HiddenMarkovModel:
         """Estimate all probabilities.

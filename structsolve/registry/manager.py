@@ -15,7 +15,7 @@ from .. import abi, hookspecs
 from ..hookspecs import BOUND_BEFORE, CONTRACT, FORMER, Named
 from .distributions import GROUP, described, disabled, installed
 from .names import Names
-from .plugin import LISTS, Plugin, check_contract, module_name
+from .plugin import LISTS, Plugin, check_contract, module_name, modules_of
 
 logger = logging.getLogger("structsolve.plugins")
 
@@ -415,14 +415,8 @@ class Registry(Names):
         return None
 
     def _owner_of_traceback(self, error: BaseException) -> Plugin | None:
-        modules = []
-        trace = error.__traceback__
-        while trace is not None:
-            modules.append(trace.tb_frame.f_globals.get("__name__", ""))
-            trace = trace.tb_next
         # Blame the innermost frame that belongs to a plugin.
-        owners = (self._owner_of_module(module) for module in reversed(modules))
-        return next((owner for owner in owners if owner is not None), None)
+        return next(filter(None, map(self._owner_of_module, modules_of(error))), None)
 
     def _owner_of_module(self, module: str) -> Plugin | None:
         for plugin in self.plugins:
