@@ -21,8 +21,8 @@ _NAMES = {
     "structure.task_loss": "TaskLoss",
     "potentials.weight_layout": "Block WeightLayout",
     "examples.packed": "Examples",
-    "examples.packing": "no_edges no_topology row_offsets single_rows size_offsets size_pairs "
-    "stack_rows",
+    "examples.packing": "single_rows stack_rows",
+    "examples.sizes": "no_edges no_topology row_offsets size_offsets size_pairs",
     "examples.labels": "class_names encode flatten flatten_rows learn_classes",
     "surrogates": "CutSurrogate",
     "solvers.base": "Run Solver Start",
