@@ -38,8 +38,8 @@ from structsolve.solvers.checkpoint import Checkpoint
 from structsolve.solvers.choose import choose_solver
 from structsolve.solvers.driver import Outcome
 from structsolve.solvers.problem import Problem
-from structsolve.structure.ask import learn_space
 from structsolve.structure.base import Space
+from structsolve.structure.pack import learn_space
 from structsolve.utils.params import check_choice, check_count
 
 

@@ -21,7 +21,8 @@ from ..solvers import ConsensusADMM, CuttingPlane
 from ..solvers.base import Solver, Start
 from ..solvers.driver import drive
 from ..solvers.metric import turned_bytes
-from ..structure.ask import make_layout, pack
+from ..structure.ask import make_layout
+from ..structure.pack import pack
 from ..utils.params import check_count, check_types
 from ..utils.suggest import names_parameters
 from . import data

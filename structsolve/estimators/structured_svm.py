@@ -19,8 +19,8 @@ from ..solvers.checkpoint import Checkpoint
 from ..solvers.choose import Auto, choose_solver, words_of
 from ..solvers.driver import Outcome, Validation, drive
 from ..solvers.problem import Problem
-from ..structure.ask import learn_space, pack
 from ..structure.base import Space
+from ..structure.pack import learn_space, pack
 from ..structure.used_columns import with_used_columns
 from ..surrogates.given_marginals import KEY
 from ..utils.parallel import effective_jobs

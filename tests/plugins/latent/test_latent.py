@@ -30,8 +30,9 @@ from structsolve.plugins.mrf import MRFStructure
 from structsolve.solvers import BCFW, SGD, CuttingPlane, WeightBounds
 from structsolve.solvers.base import Start
 from structsolve.solvers.problem import Problem
-from structsolve.structure.ask import learn_space, make_layout
+from structsolve.structure.ask import make_layout
 from structsolve.structure.calls import augment, encode, loss_value
+from structsolve.structure.pack import learn_space
 
 pytestmark = pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
 

@@ -18,8 +18,8 @@ from structsolve.potentials import calls
 from structsolve.solvers import BCFW, SuperModular
 from structsolve.solvers.base import Start
 from structsolve.solvers.problem import Problem
-from structsolve.structure.ask import learn_space
 from structsolve.structure.calls import difference, loss_value
+from structsolve.structure.pack import learn_space
 
 pytestmark = pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
 
