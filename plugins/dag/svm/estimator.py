@@ -20,11 +20,12 @@ from structsolve.plugins.dag.svm.sparse_fit import SparseFitting
 from structsolve.plugins.dag.svm.sparse_model import SparseModel
 from structsolve.plugins.dag.svm.weights import NodeWeights, node_weights, parse
 from structsolve.potentials.mercer import Kernel
-from structsolve.solvers.base import Solver, Start
+from structsolve.solvers.base import Solver
 from structsolve.solvers.checkpoint import Checkpoint
 from structsolve.solvers.choose import choose_solver
 from structsolve.solvers.driver import Outcome
 from structsolve.solvers.problem import Problem
+from structsolve.solvers.run import Start
 from structsolve.utils.params import check_choice, check_count
 
 

@@ -28,8 +28,8 @@ from structsolve.plugins.latent.sets import Sets, sets_of, split
 from structsolve.plugins.latent.states import with_classes
 from structsolve.plugins.mrf import MRFStructure
 from structsolve.solvers import BCFW, SGD, CuttingPlane, WeightBounds
-from structsolve.solvers.base import Start
 from structsolve.solvers.problem import Problem
+from structsolve.solvers.run import Start
 from structsolve.structure.ask import make_layout
 from structsolve.structure.calls import augment, encode, loss_value
 from structsolve.structure.pack import learn_space
