@@ -142,7 +142,7 @@ def train(problem: Any, alpha: float, passes: Any, kind: int, jobs: int) -> dict
     kind is a batch of BCFW, or the shards of ADMM, negative.
     """
     from structsolve.solvers import BCFW, ConsensusADMM
-    from structsolve.solvers.base import Start, relative_gap
+    from structsolve.solvers.run import Start, relative_gap
 
     # Bind anew, because linear programs start from the bases of the last ones.
     problem = pickle.loads(pickle.dumps(problem))

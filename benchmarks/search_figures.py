@@ -114,7 +114,7 @@ def slack(search: str, warm_start: bool = True) -> Any:
 def points(space: Any, examples: Any, optimiser: str, alpha: float, passes: int) -> list[Any]:
     """The weights at which the passes of an optimiser begin, until a certified gap of 1 %."""
     from structsolve import Problem
-    from structsolve.solvers.base import Start
+    from structsolve.solvers.run import Start
 
     problem = Problem(space, examples, surrogate=slack("angular"))
     run = make_solver(optimiser).start(Start(problem, alpha, np.random.default_rng(0)))

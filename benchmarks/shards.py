@@ -89,8 +89,8 @@ def local_run(X: Any, Y: list[Any], C: float, shards: int, solver: Any) -> Any:
     from structsolve.dask.cuts import ShardedCuttingPlaneRun
     from structsolve.dask.problem import RemoteProblem
     from structsolve.dask.shard import RemoteShard
-    from structsolve.solvers.base import Start
     from structsolve.solvers.driver import drive
+    from structsolve.solvers.run import Start
 
     space, _ = get_structure("chain").make_space(X, Y)
     parts = []
@@ -136,8 +136,8 @@ def few_features() -> None:
     """Rounds with shards in threads if the penalty of the first rounds is too weak."""
     from structsolve import Problem, get_structure
     from structsolve.solvers import ConsensusADMM
-    from structsolve.solvers.base import Start
     from structsolve.solvers.driver import drive
+    from structsolve.solvers.run import Start
 
     rng = np.random.default_rng(0)
     spread = np.geomspace(5, 0.2, 8)
@@ -162,8 +162,8 @@ def alone(X: Any, Y: list[Any], C: float) -> tuple[int, float, float]:
     """Passes, CPU seconds and the primal of BCFW on one core, without packing."""
     from structsolve import Problem, get_structure
     from structsolve.solvers import BCFW
-    from structsolve.solvers.base import Start
     from structsolve.solvers.driver import drive
+    from structsolve.solvers.run import Start
 
     problem = Problem(*get_structure("chain").make_space(X, Y))
     start = Start(problem, 1 / (C * len(X)), np.random.default_rng(0), 1, None, TOL)

@@ -91,8 +91,8 @@ class Fit:
         from structsolve.plugins.dag import DagStructure, PathCost
         from structsolve.plugins.dag.svm.weights import node_weights
         from structsolve.solvers import BCFW
-        from structsolve.solvers.base import Start
         from structsolve.solvers.driver import drive
+        from structsolve.solvers.run import Start
 
         structure = DagStructure(tree, labels="single-leaf")
         space, examples = structure.make_space(X, y, fit_intercept=False)

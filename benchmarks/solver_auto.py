@@ -131,7 +131,7 @@ TASKS = {
 def train(problem: Any, alpha: float, solver: Any, args: Any, jobs: int = 1) -> tuple[Any, ...]:
     """CPU and wall seconds to the gap, and the name of the solver; None if it was not reached."""
     from structsolve.solvers import Auto, choose_solver
-    from structsolve.solvers.base import Start, relative_gap
+    from structsolve.solvers.run import Start, relative_gap
 
     problem = pickle.loads(pickle.dumps(problem))  # operators without what they have seen
     cpu, wall = time.process_time(), time.perf_counter()

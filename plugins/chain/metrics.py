@@ -13,7 +13,6 @@ from typing import Any, Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from structsolve.evaluation.metrics import Labels, paired, token_name
 from structsolve.evaluation.report import (
     FIGURES,
     Error,
@@ -23,6 +22,7 @@ from structsolve.evaluation.report import (
     in_context,
     row_of,
 )
+from structsolve.evaluation.tokens import Labels, paired, token_name
 from structsolve.plugins.chain.spans import SCHEMES, Spans, spans, tags_from_spans
 from structsolve.utils.params import check_choice
 

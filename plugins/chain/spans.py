@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from structsolve.evaluation.metrics import Labels, flatten, token_name
+from structsolve.evaluation.tokens import Labels, flatten, token_name
 from structsolve.plugins.chain.tag_schemes import MARKS, STRICT, strict_tables
 from structsolve.utils.params import check_choice
 

@@ -4,8 +4,10 @@ from functools import partial
 from typing import TYPE_CHECKING
 
 from structsolve.hookspecs import Lazy, Named, hookimpl
-from structsolve.plugins.cky.space import CKYSpace, CKYStructure, Spans
-from structsolve.plugins.cky.trees import make_treebank, read_tree, read_trees, write_tree
+from structsolve.plugins.cky.space import CKYSpace, CKYStructure
+from structsolve.plugins.cky.spans import Spans
+from structsolve.plugins.cky.treebank import make_treebank
+from structsolve.plugins.cky.trees import read_tree, read_trees, write_tree
 from structsolve.structure.operator_hooks import OperatorHooks, with_examples
 from structsolve.utils.lazy import lazy_names
 

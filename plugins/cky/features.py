@@ -9,7 +9,7 @@ from zlib import crc32
 import numpy as np
 from sklearn.base import BaseEstimator, TransformerMixin
 
-from structsolve.plugins.cky.space import Spans, _places
+from structsolve.plugins.cky.spans import Spans, places_of
 from structsolve.utils.params import check_count
 
 _MIX = np.uint64(0x9E3779B97F4A7C15)
@@ -96,7 +96,7 @@ class SpanFeaturizer(TransformerMixin, BaseEstimator):
 
     def _columns(self, words: Sequence[str]) -> np.ndarray:
         n = len(words)
-        start, last = _places(n)
+        start, last = places_of(n)
         marked = ["<s>", *(w.lower() for w in words), "</s>"]
         word = np.array([crc32(w.encode("utf-8", "surrogatepass")) for w in marked], np.uint64)
         end = np.array([crc32(w[-2:].encode("utf-8", "surrogatepass")) for w in marked], np.uint64)

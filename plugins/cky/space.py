@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from functools import cached_property, lru_cache, partial
+from functools import cached_property, partial
 from itertools import product
 from typing import Any
 
@@ -11,17 +11,11 @@ import numpy as np
 from structsolve.examples import labels, packing
 from structsolve.examples.packed import Examples
 from structsolve.examples.stacking import pieces
-from structsolve.plugins.cky.trees import (
-    derived_classes,
-    draw_spans,
-    length_of,
-    read_tree,
-    spans_of,
-    tree_of,
-)
+from structsolve.plugins.cky.spans import Spans, places_of, stack_spans
+from structsolve.plugins.cky.treebank import derived_classes, draw_spans
+from structsolve.plugins.cky.trees import length_of, read_tree, spans_of, tree_of
 from structsolve.potentials.weight_layout import Block, WeightLayout
 from structsolve.structure.base import Space, Structure
-from structsolve.utils.arrays import real_array
 from structsolve.utils.memory import refuse_too_large
 from structsolve.utils.suggest import a_type
 
@@ -139,114 +133,6 @@ class CKYStructure(Structure):
         if {name for y in Y for *_, name in spans_of(y)} != names and self.rules is None:
             Y[0] = ("A", *["AB"[k % 2] for k in range(length_of(Y[0]))])
         return X, Y
-
-
-class Spans:
-    """Features of the spans of sentences, stacked.
-
-    Parameters
-    ----------
-    features : array or scipy.sparse matrix of shape (spans, n_features)
-        n (n + 1) / 2 rows for each sentence of n words, by rising start, then falling end: the
-        first row is the whole sentence, the last one its last word.
-    n_words : int or sequence of int
-        Words of each sentence, at least 1.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from structsolve.plugins.cky import Spans
-    >>> len(Spans(np.eye(4), [1, 2]))
-    2
-    """
-
-    def __init__(self, features: Any, n_words: Any):
-        words = np.atleast_1d(np.asarray(n_words))
-        if words.ndim != 1 or words.dtype.kind not in "iu" or not words.size or words.min() < 1:
-            raise ValueError(f"n_words is {n_words!r}, expected numbers of words of at least 1")
-        self.n_words = words.astype(np.int64)
-        self.features = features.tocsr() if packing.is_sparse(features) else np.asarray(features)
-        self.offsets = np.concatenate([[0], np.cumsum(self.n_words * (self.n_words + 1) // 2)])
-        rows = self.features.shape[0] if self.features.ndim == 2 else None
-        if rows != self.offsets[-1]:
-            raise ValueError(
-                f"features has the shape {self.features.shape}, expected {self.offsets[-1]} rows: "
-                "n (n + 1) / 2 for each sentence of n words"
-            )
-
-    def __len__(self) -> int:
-        return len(self.n_words)
-
-    def __getitem__(self, i: Any) -> Spans:
-        if isinstance(i, (int, np.integer)):
-            i = [range(len(self))[i]]
-        picked = np.arange(len(self))[i]
-        if not picked.size:
-            raise ValueError("found no sentence to pick, expected at least one")
-        rows = np.concatenate([np.arange(*self.offsets[p : p + 2]) for p in picked])
-        return Spans(self.features[rows], self.n_words[picked])
-
-
-@lru_cache(maxsize=256)
-def _places(n: int) -> tuple[np.ndarray, np.ndarray]:
-    """Return first and last word of the spans of n words, in their order."""
-    start, end = np.triu_indices(n)
-    order = np.lexsort((-end, start))
-    return start[order], end[order]
-
-
-def stack_spans(X: Any, n_features: int | None = None) -> Spans:
-    """Return the checked features of the spans of all sentences.
-
-    Parameters
-    ----------
-    X : Spans, or list of arrays of shape (n, n, n_features)
-    n_features : int, optional
-        The number in training.
-
-    Returns
-    -------
-    Spans
-
-    Raises
-    ------
-    ValueError
-        The message names the example.
-    """
-    if isinstance(X, Spans):
-        spans = X
-    elif isinstance(X, (str, bytes, dict)) or not hasattr(X, "__len__") or hasattr(X, "tocsr"):
-        raise ValueError(
-            f"X is {a_type(X)}, expected Spans, or a list with an array of shape (n, n, "
-            "n_features) for each sentence of n words"
-        )
-    elif len(X) == 0:
-        raise ValueError("X is empty: expected at least one sentence")
-    else:
-        rows: list[np.ndarray] = []
-        words = []
-        for i, x in enumerate(X):
-            x = real_array(x, f"X, example {i}", single=True)
-            if x.ndim != 3 or x.shape[0] != x.shape[1] or not x.size:
-                raise ValueError(
-                    f"X, example {i}: found shape {x.shape}, expected (n, n, n_features): features "
-                    "of the span of each first and last word; or Spans"
-                )
-            if rows and x.shape[2] != rows[0].shape[1]:
-                raise ValueError(
-                    f"X, example {i}: found {x.shape[2]} features, expected {rows[0].shape[1]} as "
-                    "in the first example"
-                )
-            rows.append(x[_places(len(x))])
-            words.append(len(x))
-        spans = Spans(np.concatenate(rows), words)
-    width = spans.features.shape[1]
-    if width < 1 or (n_features is not None and width != n_features):
-        raise ValueError(
-            f"X has {width} features of a span, expected {n_features or 'some'}"
-            f"{'' if n_features is None else ' as in training'}"
-        )
-    return spans
 
 
 def _all_spans(Y: Any, n_words: np.ndarray) -> list[list[tuple[int, int, str]]]:
@@ -369,7 +255,7 @@ class CKYSpace(Space):
         list of (start, end, class)
             In preorder.
         """
-        start, last = _places((len(label) + 1) // 2)
+        start, last = places_of((len(label) + 1) // 2)
         rows, names = label // self.width, self.classes_[label % self.width]
         ends = last[rows] + 1
         return list(zip(start[rows].tolist(), ends.tolist(), names.tolist(), strict=True))
@@ -394,7 +280,7 @@ class CKYSpace(Space):
         n = (len(label) + 1) // 2
         if label.min() < 0 or label.max() >= n * (n + 1) // 2 * self.width:
             return False
-        start, last = _places(n)
+        start, last = places_of(n)
         rows = label // self.width
         # In preorder: the next span to begin, by a stack of ends of right children.
         stack = [(0, n)]
@@ -419,7 +305,7 @@ class CKYSpace(Space):
         """Return the classes of a tree's first rule that the grammar lacks."""
         if self.rules is None:
             return None
-        start, last = _places((len(label) + 1) // 2)
+        start, last = places_of((len(label) + 1) // 2)
         rows, states = label // self.width, (label % self.width).tolist()
         begins, ends = start[rows].tolist(), (last[rows] + 1).tolist()
         for p, (i0, j0) in enumerate(zip(begins, ends)):
@@ -439,7 +325,7 @@ class CKYSpace(Space):
         for first, stop in zip(examples.offsets[:-1], examples.offsets[1:]):
             n = int(np.sqrt(2 * (stop - first)))
             tables.append(np.zeros((n, n, self.width)))
-            tables[-1][_places(n)] = values[first:stop]
+            tables[-1][places_of(n)] = values[first:stop]
         return tables
 
     def enumerate_labels(self, examples: Examples, i: int) -> np.ndarray:

@@ -11,7 +11,7 @@ from structsolve.evaluation.report import Report
 from structsolve.evaluation.scorers import final_model
 from structsolve.plugins.dag.hierarchy import as_hierarchy, report_of_counts
 from structsolve.plugins.dag.levels import prefix_numbers, read_paths
-from structsolve.structure.ask import pack
+from structsolve.structure.pack import pack
 
 
 def hierarchical_scores(

@@ -76,7 +76,7 @@ def attachment_report(
     >>> attachment_report([[(2, "a"), (0, "b")]], [[(2, "b"), (0, "b")]])["las"]
     0.5
     """
-    from structsolve.evaluation.metrics import paired  # heavy
+    from structsolve.evaluation.tokens import paired  # heavy
 
     (heads, names), (guess, guess_names) = (split_relations(y) for y in (y_true, y_pred))
     if (names is None) != (guess_names is None):

@@ -21,8 +21,8 @@ from structsolve.plugins.extreme.solvers.one_vs_rest import OneVsRest
 from structsolve.plugins.extreme.solvers.one_vs_some import OneVsSome
 from structsolve.plugins.extreme.solvers.softmax import SampledSoftmax
 from structsolve.plugins.extreme.weights.postings import Postings
-from structsolve.solvers.base import relative_gap
 from structsolve.solvers.checkpoint import Checkpoint
+from structsolve.solvers.run import relative_gap
 from structsolve.utils.params import check_types
 from structsolve.utils.progress import Progress, stage
 

@@ -11,6 +11,7 @@ import numpy as np
 
 from structsolve.examples import packing
 from structsolve.examples.packed import Examples
+from structsolve.plugins.functions.label_table import LabelTable, called
 from structsolve.potentials.weight_layout import Block, WeightLayout
 from structsolve.structure.base import Space, Structure
 from structsolve.utils.sparse import as_csr
@@ -102,7 +103,7 @@ class FunctionStructure(Structure):
         if self.dim is not None and (not isinstance(self.dim, (int, np.integer)) or self.dim < 1):
             raise ValueError(f"FunctionStructure: dim is {self.dim!r}, expected an integer >= 1")
         objects, labels = _pairs(X, Y)
-        vector = _call("features(x, y)", 0, self.features, objects[0], labels[0])
+        vector = called("features(x, y)", 0, self.features, objects[0], labels[0])
         if not packing.is_sparse(vector) and np.ndim(vector) != 1:
             raise ValueError(
                 f"example 0: features(x, y) returned {a_type(vector)} of shape "
@@ -219,7 +220,7 @@ class FunctionSpace(Space):
         list of int
         """
         x = examples.topology["objects"][i]
-        y = _call("oracle(w, x)", i, self.structure.oracle, theta["weights"], x)
+        y = called("oracle(w, x)", i, self.structure.oracle, theta["weights"], x)
         return [self._number(examples, i, y)]
 
     def argmax_augmented(
@@ -239,7 +240,7 @@ class FunctionSpace(Space):
         ndarray of shape (1,)
         """
         w, x = theta["weights"], examples.topology["objects"][i]
-        y = _call(
+        y = called(
             "oracle(w, x, y)", i, self.structure.oracle, w, x, self.unpack(truth, examples)[0]
         )
         answer = np.array([self._number(examples, i, y)])
@@ -302,7 +303,7 @@ class FunctionSpace(Space):
 
     def _loss(self, examples: Examples, i: int, numbers: tuple[int, int]) -> float:
         truth, y = self.unpack(np.array(numbers), examples)
-        value = _call("loss(y_true, y_pred)", i, self.structure.loss, truth, y)
+        value = called("loss(y_true, y_pred)", i, self.structure.loss, truth, y)
         try:
             loss = float(value)
         except (TypeError, ValueError):
@@ -320,7 +321,7 @@ class FunctionSpace(Space):
 
     def _features(self, examples: Examples, i: int, number: int) -> tuple[Any, Any]:
         x, y = examples.topology["objects"][i], examples.topology["table"].objects[number]
-        vector = _call("features(x, y)", i, self.structure.features, x, y)
+        vector = called("features(x, y)", i, self.structure.features, x, y)
         if packing.is_sparse(vector):
             coo = vector.tocoo()
             coo.sum_duplicates()
@@ -349,114 +350,6 @@ class FunctionSpace(Space):
                 f"example {i}: features(x, y) holds NaN or infinity, expected finite numbers"
             )
         return index, values
-
-
-class LabelTable:
-    """Label objects by number; labels with equal keys share a number.
-
-    Parameters
-    ----------
-    key : callable or None
-        See :class:`FunctionStructure`.
-
-    Examples
-    --------
-    >>> table = LabelTable(None)
-    >>> [table.number(y, 0) for y in ("a", [1, 2], "a", [1, 2])]
-    [0, 1, 0, 1]
-    """
-
-    def __init__(self, key: Callable[[Any], Any] | None):
-        self.objects: list[Any] = []
-        self._key = default_key if key is None else key
-        self._numbers: dict[Any, int] = {}
-        self._lock = threading.Lock()
-
-    def number(self, label: Any, i: int) -> int:
-        """Return the number of a label; a label with a new key gets a new one.
-
-        Parameters
-        ----------
-        label : object
-        i : int
-            Its example, for messages.
-
-        Returns
-        -------
-        int
-
-        Raises
-        ------
-        ValueError
-            If the key function raises, or its result is not hashable.
-        """
-        key = _call("key(y)", i, self._key, label)
-        try:
-            with self._lock:
-                number = self._numbers.setdefault(key, len(self.objects))
-                if number == len(self.objects):
-                    # A copy: the owner of an array or list may write into it later.
-                    own = isinstance(label, (np.ndarray, list))
-                    self.objects.append(label.copy() if own else label)
-        except TypeError:
-            raise ValueError(
-                f"example {i}: key(y) returned {key!r}, which is not hashable"
-            ) from None
-        return number
-
-
-def default_key(label: Any) -> Any:
-    """Return a hashable object that is equal for equal labels.
-
-    Parameters
-    ----------
-    label : object
-        Hashable, or an array, list, tuple, set or dict.
-
-    Returns
-    -------
-    object
-
-    Raises
-    ------
-    TypeError
-        For any other label.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> default_key("a"), default_key([0, [1, 2]])
-    ('a', (0, (1, 2)))
-    >>> default_key(np.array([0, 1], dtype=np.int8)) == default_key(np.array([0, 1]))
-    True
-    """
-    try:
-        hash(label)
-        return label
-    except TypeError:
-        pass
-    if isinstance(label, np.ndarray):
-        if label.dtype.kind in "iub":
-            label = label.astype(np.int64)
-        if label.dtype.kind != "O":
-            return label.shape, label.dtype.str, label.tobytes()
-        label = label.tolist()
-    if isinstance(label, (list, tuple)):
-        return tuple(default_key(part) for part in label)
-    if isinstance(label, set):
-        return frozenset(label)
-    if isinstance(label, dict):
-        return frozenset((name, default_key(part)) for name, part in label.items())
-    raise TypeError(
-        f"a label of type {type(label).__name__} cannot be hashed; give FunctionStructure a key="
-    )
-
-
-def _call(what: str, i: int, function: Callable[..., Any], *arguments: Any) -> Any:
-    try:
-        return function(*arguments)
-    except Exception as error:
-        raise ValueError(f"example {i}: {what} raised {type(error).__name__}: {error}") from error
 
 
 def _remember(examples: Examples, kind: str, i: int, number: Any, compute: Any) -> Any:

@@ -16,8 +16,9 @@ from structsolve.plugins.grid.contrast import (
     n_columns,
 )
 from structsolve.plugins.grid.pictures import Pictures, flat_allowed, flat_labels, read_pictures
+from structsolve.plugins.mrf.labelings import GraphLabelings
 from structsolve.plugins.mrf.node_labels import NodeLabels, read_labels
-from structsolve.plugins.mrf.space import GraphLabelings, check_decoding, needs_features
+from structsolve.plugins.mrf.space import check_decoding, needs_features
 from structsolve.plugins.mrf.tables.graphs import graph_identity, grid_directions, grid_edges
 from structsolve.structure.base import Structure
 from structsolve.utils.memory import refuse_too_large

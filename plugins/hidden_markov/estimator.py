@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import time
 import warnings
-from numbers import Real
 from typing import Any
 
 import numpy as np
@@ -12,10 +11,12 @@ from sklearn.base import BaseEstimator
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils.validation import check_is_fitted
 
-from structsolve import batch, registry
+from structsolve import registry
 from structsolve.estimators.codec import check_metadata
 from structsolve.estimators.common import LogProbaMixin, generator_of
 from structsolve.plugins.hidden_markov.emissions import Categorical, Gaussian, log, normalized
+from structsolve.plugins.hidden_markov.prediction import StatePredictionMixin
+from structsolve.plugins.hidden_markov.states import checked_init, flat_states, pair_counts
 from structsolve.utils import container
 from structsolve.utils.masked import refuse_masked
 from structsolve.utils.params import check_choice, check_types
@@ -24,7 +25,7 @@ from structsolve.utils.suggest import a_type
 EMISSIONS = {"categorical": Categorical, "gaussian": Gaussian}
 
 
-class HiddenMarkovModel(LogProbaMixin, BaseEstimator):
+class HiddenMarkovModel(StatePredictionMixin, LogProbaMixin, BaseEstimator):
     """A hidden Markov model: a chain whose scores are log-probabilities.
 
     Known states are counted.  Hidden ones are estimated by Baum and Welch's algorithm, an
@@ -95,15 +96,9 @@ class HiddenMarkovModel(LogProbaMixin, BaseEstimator):
         random_state: Any = 0,
         n_jobs: int | None = None,
     ):
-        self.n_states = n_states
-        self.emission = emission
-        self.smoothing = smoothing
-        self.max_iter = max_iter
-        self.tol = tol
-        self.least_variance = least_variance
-        self.init = init
-        self.random_state = random_state
-        self.n_jobs = n_jobs
+        self.n_states, self.emission, self.smoothing = n_states, emission, smoothing
+        self.max_iter, self.tol, self.least_variance = max_iter, tol, least_variance
+        self.init, self.random_state, self.n_jobs = init, random_state, n_jobs
 
     def fit(self, X: Any, y: Any = None) -> HiddenMarkovModel:
         """Estimate all probabilities.
@@ -148,7 +143,7 @@ class HiddenMarkovModel(LogProbaMixin, BaseEstimator):
         K = len(self.classes_)
         known = np.eye(K)[np.maximum(states, 0)]
         if (states >= 0).all():
-            self._update(flat, known, offsets, _pairs(states, offsets, K))
+            self._update(flat, known, offsets, pair_counts(states, offsets, K))
             self._refuse_empty()
             self.history_.append(self._record(self.log_likelihood(X), time.perf_counter()))
             return self
@@ -201,7 +196,7 @@ class HiddenMarkovModel(LogProbaMixin, BaseEstimator):
 
     def _read_states(self, y: Any, offsets: np.ndarray) -> np.ndarray:
         """Return numbers of states, -1 for hidden ones; learn ``classes_``."""
-        flat = _flat_states([None] * (len(offsets) - 1) if y is None else y, offsets)
+        flat = flat_states([None] * (len(offsets) - 1) if y is None else y, offsets)
         hidden = np.array([label is None for label in flat])
         if hidden.all():
             if self.n_states is None:
@@ -230,7 +225,7 @@ class HiddenMarkovModel(LogProbaMixin, BaseEstimator):
             # What is hidden may be any state, so that known ones decide.
             nodes = np.where(known[:, None], np.eye(K)[np.maximum(states, 0)], nodes / len(nodes))
         self.emission_.fit(flat, nodes)
-        pairs = rng.dirichlet(np.ones(K), size=K) + _pairs(states, offsets, K)
+        pairs = rng.dirichlet(np.ones(K), size=K) + pair_counts(states, offsets, K)
         self.transition_ = normalized(pairs, None)
         first = rng.dirichlet(np.ones(K))
         first = first + np.bincount(states[offsets[:-1]][known[offsets[:-1]]], minlength=K)
@@ -239,7 +234,7 @@ class HiddenMarkovModel(LogProbaMixin, BaseEstimator):
         shapes |= {name: getattr(self.emission_, name).shape for name in self.emission_.names
                    if name != "symbols"}  # fmt: skip
         for name, value in (self.init or {}).items():
-            value = _checked_init(name, value, shapes)
+            value = checked_init(name, value, shapes)
             if name in ("start", "transition"):
                 setattr(self, name + "_", value)
             else:
@@ -265,168 +260,6 @@ class HiddenMarkovModel(LogProbaMixin, BaseEstimator):
             if empty.size:
                 name = self.classes_.tolist()[empty[0]]
                 raise ValueError(f"state {name!r} {what} sum to 0; give smoothing above 0")
-
-    # -- the chain ------------------------------------------------------------------------------
-
-    def _scores(self, flat: np.ndarray, offsets: np.ndarray) -> tuple[Any, batch.Scores]:
-        space = batch.score_space("chain", len(self.classes_))
-        shared = {"transition": log(self.transition_), "start": log(self.start_)}
-        examples = space.pack_sizes(np.diff(offsets))
-        return space, batch.Scores(self.emission_.log_scores(flat), shared, examples=examples)
-
-    def _expect(
-        self, flat: np.ndarray, offsets: np.ndarray, forbidden: Any = 0.0
-    ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-        """Return probabilities of states, expected transitions, and log-likelihoods."""
-        space, scores = self._scores(flat, offsets)
-        assert scores.node is not None
-        scores.node += forbidden
-        try:
-            marginals, values = batch.marginals(space, scores, n_jobs=self.n_jobs)
-        except ValueError:
-            self._refuse_impossible(space, scores)
-            raise
-        assert marginals.node is not None and marginals.shared is not None
-        return marginals.node, marginals.shared["transition"].sum(axis=0), values
-
-    def _refuse_impossible(self, space: Any, scores: batch.Scores) -> None:
-        bounds = batch.argmax(space, scores, n_jobs=self.n_jobs)[2]
-        if not (bounds > -np.inf).all():
-            raise ValueError(
-                f"X, example {int((bounds == -np.inf).argmax())}: the model gives it the "
-                "probability 0; fit with smoothing above 0"
-            )
-
-    def _given(self, X: Any) -> tuple[np.ndarray, np.ndarray]:
-        check_is_fitted(self, "transition_")
-        refuse_masked(X, "X", "fill them in, x.filled(0.0)")
-        return self.emission_.read(X, learn=False)
-
-    def log_likelihood(self, X: Any) -> float:
-        """Return the log-probability of all sequences, whatever their states.
-
-        Parameters
-        ----------
-        X : list of sequences
-
-        Returns
-        -------
-        float
-            The sum of natural logarithms (of densities, for "gaussian").
-        """
-        return float(self._expect(*self._given(X))[2].sum())
-
-    def score(self, X: Any, y: Any = None) -> float:
-        """Return the log-likelihood of X, or the share of right states.
-
-        Parameters
-        ----------
-        X : list of sequences
-        y : list, optional
-            True states.
-
-        Returns
-        -------
-        float
-        """
-        if y is None:
-            return self.log_likelihood(X)
-        _, offsets = self._given(X)
-        true = _flat_states(y, offsets)
-        hidden = [label is None for label in true]
-        if any(hidden):
-            i = int(np.searchsorted(offsets, hidden.index(True), side="right")) - 1
-            raise ValueError(f"y, example {i}: found None in place of a state, expected all states")
-        guessed = np.concatenate(self.predict(X)).tolist()
-        return float(np.mean([bool(a == b) for a, b in zip(guessed, true)]))
-
-    def predict(self, X: Any) -> list[np.ndarray]:
-        """Return the most likely states of every sequence.
-
-        Parameters
-        ----------
-        X : list of sequences
-
-        Returns
-        -------
-        list of ndarray
-        """
-        flat, offsets = self._given(X)
-        space, scores = self._scores(flat, offsets)
-        labels, _, bounds = batch.argmax(space, scores, n_jobs=self.n_jobs)
-        if not (bounds > -np.inf).all():
-            self._refuse_impossible(space, scores)
-        return np.split(self.classes_[labels], offsets[1:-1])
-
-    def predict_proba(self, X: Any) -> list[np.ndarray]:
-        """Return the probability of each state at every position, given the sequence.
-
-        Parameters
-        ----------
-        X : list of sequences
-
-        Returns
-        -------
-        list of ndarray of shape (length, K)
-        """
-        flat, offsets = self._given(X)
-        return np.split(self._expect(flat, offsets)[0], offsets[1:-1])
-
-    #: The chain's name for the same.
-    predict_marginals = predict_proba
-
-    def predict_kbest(self, X: Any, k: int) -> list[list[tuple[np.ndarray, float]]]:
-        """Return the k most likely sequences of states, with their log-probabilities.
-
-        Parameters
-        ----------
-        X : list of sequences
-        k : int
-
-        Returns
-        -------
-        list of list of (ndarray, float)
-            Of states and observations together, best first.
-        """
-        flat, offsets = self._given(X)
-        space, scores = self._scores(flat, offsets)
-        labels, values = batch.k_best(space, scores, k, n_jobs=self.n_jobs)
-        return [list(zip(self.classes_[one], each.tolist())) for one, each in zip(labels, values)]
-
-    def sample(self, lengths: Any, random_state: Any = None) -> tuple[list[Any], list[np.ndarray]]:
-        """Draw sequences.
-
-        Parameters
-        ----------
-        lengths : sequence of int
-            Length of each sequence, at least 0.
-        random_state : int, Generator or None, optional
-
-        Returns
-        -------
-        X : list of ndarray
-        states : list of ndarray
-        """
-        check_is_fitted(self, "transition_")
-        given = np.asarray(lengths)
-        if given.ndim != 1 or (given.size and given.dtype.kind not in "iu"):
-            raise ValueError(
-                f"lengths is {lengths!r}, expected a list with an integer for each sequence"
-            )
-        if given.size and given.min() < 0:
-            i = int(given.argmin())
-            raise ValueError(f"lengths, example {i}: found {given[i]}, expected at least 0")
-        rng, K = generator_of(random_state), len(self.classes_)
-        X, Y = [], []
-        for length in given.tolist():
-            states: list[int] = []
-            while len(states) < length:
-                p = self.transition_[states[-1]] if states else self.start_
-                states.append(int(rng.choice(K, p=p)))
-            numbers = np.array(states, dtype=np.int64)
-            X.append(self.emission_.draw(numbers, rng))
-            Y.append(self.classes_[numbers])
-        return X, Y
 
     # -- files ----------------------------------------------------------------------------------
 
@@ -481,65 +314,3 @@ class HiddenMarkovModel(LogProbaMixin, BaseEstimator):
         if model.start_.shape != (K,) or model.transition_.shape != (K, K) or rows != {K}:
             raise ValueError(f"arrays: expected tables of {K} states")
         return model
-
-
-def _flat_states(y: Any, offsets: np.ndarray) -> list[Any]:
-    """Return the states of all sequences, None for hidden ones, checked against their lengths."""
-    sizes = np.diff(offsets).tolist()
-    if isinstance(y, (str, bytes, dict)) or not hasattr(y, "__len__") or len(y) != len(sizes):
-        raise ValueError(f"y: expected the states, or None, of each of {len(sizes)} sequences")
-    flat: list[Any] = []
-    named: bool | None = None  # whether states are strings
-    for i, (labels, size) in enumerate(zip(y, sizes)):
-        if labels is not None and not hasattr(labels, "__len__"):
-            raise ValueError(f"y, example {i}: found {labels!r}, expected {size} states, or None")
-        labels = [None] * size if labels is None else [*labels]
-        if len(labels) != size:
-            raise ValueError(f"y, example {i}: found {len(labels)} states, expected {size}")
-        for label in labels:
-            if label is None:
-                continue
-            named = isinstance(label, str) if named is None else named
-            if named != isinstance(label, str) or not isinstance(label, (str, Real, np.generic)):
-                raise ValueError(
-                    f"y, example {i}: found the state {label!r}, expected all strings or all "
-                    "numbers"
-                )
-        flat += labels
-    return flat
-
-
-def _checked_init(name: str, value: Any, shapes: dict[str, tuple[int, ...]]) -> np.ndarray:
-    """Return parameters of ``init`` as an array, or refuse them."""
-    try:
-        value = np.array(value, dtype=np.float64)
-    except (TypeError, ValueError):
-        raise ValueError(f"init: {name!r} is {value!r}, expected an array of numbers") from None
-    if value.shape != shapes.get(name):
-        raise ValueError(
-            f"init: {name!r} has the shape {value.shape}, expected {shapes.get(name)}; "
-            f"names are {[*shapes]}"
-        )
-    if not np.isfinite(value).all():
-        raise ValueError(f"init: {name!r} has numbers that are not finite, expected finite ones")
-    if name == "variances" and value.min() <= 0:
-        raise ValueError(f"init: {name!r} has the number {value.min():g}, expected all above 0")
-    if name in ("start", "transition", "table"):
-        if value.min() < 0:
-            raise ValueError(f"init: {name!r} has the number {value.min():g}, expected all >= 0")
-        totals = np.atleast_1d(value.sum(axis=-1))
-        row = int(abs(totals - 1).argmax())
-        if abs(totals[row] - 1) > 1e-6:
-            raise ValueError(
-                f"init: row {row} of {name!r} sums to {totals[row]:g}, expected probabilities, "
-                "which sum to 1"
-            )
-    return value
-
-
-def _pairs(states: np.ndarray, offsets: np.ndarray, K: int) -> np.ndarray:
-    """Return counts of pairs of known states."""
-    tails, heads = states[:-1], states[1:]
-    kept = (tails >= 0) & (heads >= 0)
-    kept[offsets[1:-1] - 1] = False  # from one sequence to the next
-    return np.bincount(tails[kept] * K + heads[kept], minlength=K * K).reshape(K, K).astype(float)

@@ -12,8 +12,8 @@ from structsolve.estimators.fitting import take
 from structsolve.examples.packed import Examples
 from structsolve.examples.stacking import pieces
 from structsolve.solvers.problem import Problem
-from structsolve.structure.ask import learn_space, pack
 from structsolve.structure.base import Space
+from structsolve.structure.pack import learn_space, pack
 
 
 @dataclass(frozen=True, eq=False)

@@ -33,13 +33,13 @@ from structsolve.plugins.latent.rounds import Completer, Descent, Rounds
 from structsolve.plugins.latent.sets import Given, sets_of, split
 from structsolve.plugins.latent.states import check_n_hidden, has_states, with_classes
 from structsolve.potentials.mercer import given_dense
-from structsolve.solvers.base import Start, relative_gap
 from structsolve.solvers.checkpoint import Checkpoint
 from structsolve.solvers.choose import choose_solver
 from structsolve.solvers.driver import Outcome
 from structsolve.solvers.problem import Problem
-from structsolve.structure.ask import learn_space
+from structsolve.solvers.run import Start, relative_gap
 from structsolve.structure.base import Space
+from structsolve.structure.pack import learn_space
 from structsolve.utils.params import check_choice, check_count
 
 

@@ -9,8 +9,8 @@ from typing import Any
 import numpy as np
 
 from structsolve.examples.packed import Examples
-from structsolve.structure.ask import pack
 from structsolve.structure.base import Space
+from structsolve.structure.pack import pack
 
 _SETS = (set, frozenset, list, tuple, np.ndarray, type(None))
 

@@ -14,8 +14,9 @@ from structsolve.plugins.multiclass.class_rows import (
     row_sums,
 )
 from structsolve.plugins.multiclass.newton import NewtonRun
-from structsolve.solvers.base import Run, Solver, Start
+from structsolve.solvers.base import Solver
 from structsolve.solvers.problem import Problem
+from structsolve.solvers.run import Run, Start
 
 # Share of the distance to the border of the orthant that a step may take.
 TO_BORDER = 0.995

@@ -14,7 +14,8 @@ from structsolve.plugins.multiclass.class_rows import (
     ClassRows,
     factor_system,
 )
-from structsolve.solvers.base import Run, Solver, Start, checked_weights
+from structsolve.solvers.base import Solver
+from structsolve.solvers.run import Run, Start, checked_weights
 
 # Required decrease of a step, as a share of the decrease predicted by the slope.
 SUFFICIENT = 1e-4

@@ -24,7 +24,7 @@ def report(model: Any, data: Any, args: argparse.Namespace) -> dict[str, Any] | 
         None for other labels.
     """
     from structsolve.plugins.multilabel.metrics import label_set_report  # heavy
-    from structsolve.structure.ask import pack, structure_of  # heavy
+    from structsolve.structure.pack import pack, structure_of  # heavy
 
     if not getattr(structure_of(model), "label_sets", False):
         return None

@@ -11,7 +11,8 @@ from sklearn.utils.validation import check_is_fitted
 from structsolve.estimators.common import EstimatorMixin
 from structsolve.plugins.risk._decode import surrogates
 from structsolve.plugins.risk.targets import PartTargets
-from structsolve.structure.ask import make_layout, pack
+from structsolve.structure.ask import make_layout
+from structsolve.structure.pack import pack
 
 
 @dataclass(frozen=True)

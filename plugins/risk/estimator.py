@@ -20,7 +20,7 @@ from structsolve.plugins.risk.ridge import FeatureSmoother, KernelSmoother
 from structsolve.plugins.risk.saving import save
 from structsolve.plugins.risk.targets import PartTargets
 from structsolve.potentials.mercer import PRECOMPUTED
-from structsolve.structure.ask import learn_space
+from structsolve.structure.pack import learn_space
 from structsolve.utils.parallel import effective_jobs
 from structsolve.utils.params import check_types, cloned_transformer
 from structsolve.utils.progress import stage

@@ -9,11 +9,11 @@ import numpy as np
 from structsolve.estimators.alpha import AUTO
 from structsolve.estimators.class_weight import weighed_loss
 from structsolve.estimators.codec import check_metadata, revive_params
-from structsolve.examples.packing import csr_from_arrays
 from structsolve.plugins.risk import feature_maps
 from structsolve.plugins.risk.ridge import FeatureSmoother, KernelSmoother
 from structsolve.plugins.risk.targets import PartTargets
 from structsolve.utils.arrays import check_finite, part_of
+from structsolve.utils.csr_arrays import csr_from_arrays
 
 
 def load(estimator: Any, meta: dict[str, Any], arrays: dict[str, np.ndarray], kernel: Any) -> Any:

@@ -16,7 +16,8 @@ from structsolve.plugins.risk.ridge import FeatureSmoother, JointSmoother, Kerne
 from structsolve.plugins.risk.targets import PartTargets, example_rows
 from structsolve.potentials.mercer import Kernel, given_dense
 from structsolve.potentials.mercer_model import PREDICTION_BYTES
-from structsolve.structure.ask import make_layout, pack
+from structsolve.structure.ask import make_layout
+from structsolve.structure.pack import pack
 
 
 class RiskPredictionMixin(RiskDiagnostics):

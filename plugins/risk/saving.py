@@ -10,9 +10,10 @@ import numpy as np
 from structsolve.estimators.alpha import is_auto
 from structsolve.estimators.codec import TRANSIENT
 from structsolve.estimators.saving import describe
-from structsolve.examples.packing import csr_to_arrays, is_sparse
+from structsolve.examples.packing import is_sparse
 from structsolve.plugins.risk import feature_maps
 from structsolve.utils import container
+from structsolve.utils.csr_arrays import csr_to_arrays
 
 
 def save(model: Any, path: str | os.PathLike[str]) -> None:

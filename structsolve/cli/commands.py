@@ -16,7 +16,7 @@ from structsolve.cli.options import UsageError, check_outputs, class_weight, rea
 from structsolve.cli.outside import ask_scores, families, formats, scores, settle_estimator
 from structsolve.io._text import atomic_write
 from structsolve.protocols import ShellModule, require
-from structsolve.structure.ask import structure_of
+from structsolve.structure.pack import structure_of
 from structsolve.utils.suggest import a_type
 from structsolve.utils.values import is_flat
 

@@ -14,7 +14,7 @@ from structsolve.cli.steps import Steps
 from structsolve.io import FORMATS, guess_format
 from structsolve.io.select import parse_rows
 from structsolve.io.svmlight import read_svmlight
-from structsolve.structure.ask import structure_of
+from structsolve.structure.pack import structure_of
 from structsolve.utils.arrays import n_rows
 
 

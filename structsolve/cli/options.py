@@ -9,7 +9,7 @@ from typing import Any
 
 from structsolve.io import FORMATS
 from structsolve.io._text import number_of
-from structsolve.registry.names import value_of
+from structsolve.registry.arguments import value_of
 
 
 class UsageError(ValueError):

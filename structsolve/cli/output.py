@@ -10,7 +10,7 @@ from typing import Any
 from structsolve.cli.messages import one_line, plain
 from structsolve.evaluation.report import AVERAGES, FIGURES
 from structsolve.registry.plugin import LISTS
-from structsolve.structure.ask import pack, structure_of
+from structsolve.structure.pack import pack, structure_of
 from structsolve.utils.values import is_flat
 from structsolve.utils.values import plain as plain_value
 

@@ -12,7 +12,7 @@ from typing import Any
 from structsolve.cli.options import UsageError
 from structsolve.protocols import FitOptions, require
 from structsolve.registry.distributions import described, disabled, entries
-from structsolve.registry.plugin import Plugin, is_ours
+from structsolve.registry.plugin import Plugin, is_ours, modules_of
 
 GROUP = "structsolve_commands"
 FIT = "structsolve_fit"
@@ -280,10 +280,7 @@ def owner_of(error: BaseException) -> str | None:
     str or None
         None if the error comes from others.
     """
-    trace, modules = error.__traceback__, []
-    while trace is not None:
-        modules.append(trace.tb_frame.f_globals.get("__name__", ""))
-        trace = trace.tb_next
+    modules = modules_of(error)
     for plugin, entry in _commands():
         if entry is not None and not is_ours(entry.value) and entry.module in modules:
             return f"{plugin.distribution} {plugin.version}"

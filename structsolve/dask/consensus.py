@@ -7,11 +7,11 @@ from typing import Any
 
 import numpy as np
 
-from ..solvers.base import Start
 from ..solvers.consensus import ConsensusADMM
 from ..solvers.consensus_run import ConsensusRun
 from ..solvers.held import Common
 from ..solvers.metric import Moments
+from ..solvers.run import Start
 from ..solvers.shard import Answer, Order
 from .cluster import pickled
 

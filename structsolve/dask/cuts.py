@@ -7,8 +7,8 @@ from typing import Any
 import numpy as np
 
 from ..solvers._bundles import Bundle, OneSlackBundle
-from ..solvers.base import Start
 from ..solvers.cutting_plane import CuttingPlane, CuttingPlaneRun
+from ..solvers.run import Start
 
 
 class _ShardedBundle(OneSlackBundle):

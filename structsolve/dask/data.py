@@ -9,7 +9,7 @@ import numpy as np
 from .. import registry
 from ..examples.packed import Sequences
 from ..solvers.problem import Problem
-from ..structure.ask import learn_space, pack
+from ..structure.pack import learn_space, pack
 from .shard import RemoteShard
 
 

@@ -18,10 +18,12 @@ from ..estimators.fitting import description_of
 from ..estimators.structured_svm import StructuredSVM
 from ..potentials.model import LinearModel
 from ..solvers import ConsensusADMM, CuttingPlane
-from ..solvers.base import Solver, Start
+from ..solvers.base import Solver
 from ..solvers.driver import drive
 from ..solvers.metric import turned_bytes
-from ..structure.ask import make_layout, pack
+from ..solvers.run import Start
+from ..structure.ask import make_layout
+from ..structure.pack import pack
 from ..utils.params import check_count, check_types
 from ..utils.suggest import names_parameters
 from . import data

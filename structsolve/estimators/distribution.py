@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from ..examples.packing import listed
-from ..structure.ask import pack
+from ..structure.pack import pack
 from ..utils.params import check_count
 from .calibration import fit_calibration
 from .common import EstimatorMixin, LogProbaMixin, OnlyIf, refuse_forced

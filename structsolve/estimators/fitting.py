@@ -14,7 +14,7 @@ from ..examples.packed import Examples
 from ..examples.packing import check_weights, listed
 from ..potentials.mercer import given_dense
 from ..solvers.problem import Problem
-from ..structure.ask import pack
+from ..structure.pack import pack
 from ..utils.arrays import n_rows
 from ..utils.sparse import as_csr
 from .codec import plain

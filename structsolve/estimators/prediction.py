@@ -14,8 +14,9 @@ from ..examples.packing import listed
 from ..part_layout import PartLayout
 from ..potentials.linear import LinearPotentials
 from ..potentials.model import LinearModel, Model
-from ..structure.ask import make_layout, pack
+from ..structure.ask import make_layout
 from ..structure.base import inherits
+from ..structure.pack import pack
 from ..utils.params import check_count
 from .common import mean_score, refuse_forced
 from .decode import decode, decode_in_batches, decode_kbest, node_rows, refuse_impossible

@@ -13,7 +13,7 @@ from ..batch.numbers import number
 from ..batch.values import sheet_of
 from ..examples.packed import Examples
 from ..examples.packing import listed
-from ..structure.ask import pack
+from ..structure.pack import pack
 from ..utils.suggest import a_type
 from ._part_scores import write_scores
 from .common import refuse_forced

@@ -11,50 +11,38 @@ from .. import registry
 from ..examples.packed import Examples
 from ..examples.packing import listed
 from ..examples.scaling import scale_columns
-from ..lp.ask import without_warm_starts
-from ..potentials.mercer import Kernel, given_dense
+from ..potentials.mercer import given_dense
 from ..potentials.model import Model
 from ..solvers.base import Solver
 from ..solvers.checkpoint import Checkpoint
 from ..solvers.choose import Auto, choose_solver, words_of
 from ..solvers.driver import Outcome, Validation, drive
 from ..solvers.problem import Problem
-from ..structure.ask import learn_space, pack
 from ..structure.base import Space
-from ..structure.used_columns import with_used_columns
+from ..structure.pack import pack
 from ..surrogates.given_marginals import KEY
 from ..utils.parallel import effective_jobs
 from ..utils.progress import stage
 from .alpha import chosen_alpha, is_auto
-from .class_weight import weighed
-from .common import OnlyIf, generator_of
+from .common import generator_of
 from .endings import warn_of_collapse, warn_of_end
 from .fitted import FittedMixin
 from .fitting import (
     TrainingData,
-    description_of,
     fingerprint_of,
     hold_out,
     packed_validation,
     refuse_partial,
 )
+from .partial_fit import PartialFitMixin
+from .posing import ProblemMixin
 from .scales import settled_scaling, slow_columns, warn_of_scales
 from .settings import check_combination, check_settings
-from .soft_labels import SoftLabels, are_marginals, refuse_marginals
-from .warm_start import AlphaPathMixin, refuse_other_classes, start_of, stream_start
+from .soft_labels import refuse_marginals
+from .warm_start import AlphaPathMixin, start_of
 
 
-def _is_incremental(model: StructuredSVM) -> bool:
-    solver = model._solver()
-    if not solver.incremental:
-        raise AttributeError(
-            f"partial_fit needs a solver that does not store examples, found {solver.name!r}: "
-            "use solver='sgd'"
-        )
-    return True
-
-
-class StructuredSVM(AlphaPathMixin, FittedMixin, BaseEstimator):
+class StructuredSVM(AlphaPathMixin, PartialFitMixin, ProblemMixin, FittedMixin, BaseEstimator):
     """Predictor of structured outputs, linear in the features of its parts or in a kernel's.
 
     Minimises ``alpha/2 ||w||^2 + mean_i H_i(w)``: over all weights, including biases and
@@ -187,8 +175,6 @@ class StructuredSVM(AlphaPathMixin, FittedMixin, BaseEstimator):
     scale_features: Any = False
     class_weight: Any = None
     _run: Any
-    #: The settings of partial_fit()'s run, and the run; None after fit() and in loaded models.
-    _stream: Any = None
 
     def __init__(
         self,
@@ -260,72 +246,6 @@ class StructuredSVM(AlphaPathMixin, FittedMixin, BaseEstimator):
         data = self._read(X, y, sample_weight, validation, rng)
         self._train(data, rng)
         warn_of_collapse(self, data)
-        return self
-
-    @OnlyIf(_is_incremental)
-    def partial_fit(
-        self, X: Any, y: Any, classes: Any = None, sample_weight: Any = None
-    ) -> StructuredSVM:
-        """Make one pass over a batch of examples ("sgd" and quick solvers without certificate).
-
-        A fitted or loaded model goes on from its weights, "sgd" with the steps of its last record;
-        so does a model whose ``alpha`` or ``solver`` changed. To begin anew, clone it. Columns stay
-        as they are, since scales need all examples: ``scale_features="auto"`` is False here.
-
-        Parameters
-        ----------
-        X, y : a batch, as for :meth:`fit`
-        classes : sequence, optional
-            All classes, at the first call; those of the first batch by default.
-        sample_weight : array of shape (n,), optional
-
-        Returns
-        -------
-        StructuredSVM
-            Itself.
-        """
-        self._check_settings()
-        if self.scale_features not in (False, "auto"):
-            raise ValueError(
-                f"scale_features is {self.scale_features!r}, but scales need all examples at once: "
-                "use fit, or a scaler with partial_fit before the model"
-            )
-        if self.class_weight == "balanced":
-            raise ValueError(
-                "class_weight is 'balanced', but counts of classes need all examples at once: use "
-                "fit, or a dict of weights"
-            )
-        X, y = listed(X), listed(y, "y")
-        refuse_marginals(registry.get_structure(self.structure), y, "partial_fit takes no others")
-        solver = self._solver()
-        if self._kernel() is not None:
-            solver.check_kernel()
-        if self.__sklearn_is_fitted__():
-            space, history = self.space_, self.history_
-            refuse_other_classes(space, classes)
-            self._check_names(X)
-            examples = pack(space, X, y, sample_weight)
-        else:
-            space, examples = self._learn_space(X, y, classes, sample_weight)
-            history = []
-        problem = self._problem(space, examples, None, False, gram=False)
-        settings = [self.alpha, description_of(self.solver)]
-        if self._stream is None or self._stream[0] != settings:
-            start = stream_start(self, problem)
-            self.solver_ = choose_solver(solver, problem)
-            self.alpha_: float = start.alpha
-            run = self.solver_.start(start)
-            run.streams = True
-        else:
-            run = self._stream[1]
-            run.move_to(problem)
-        outcome = drive(run, 1, 0.0, description="partial_fit")
-        outcome.history[0]["pass"] = len(history) + 1
-        outcome.history = history + outcome.history
-        if not self.__sklearn_is_fitted__():
-            self._remember_names(X)
-        self._finish(space, outcome, problem.model(outcome.w), warn=False)
-        self._stream = settings, run
         return self
 
     # -- parts of fit ---------------------------------------------------------------------------
@@ -423,83 +343,6 @@ class StructuredSVM(AlphaPathMixin, FittedMixin, BaseEstimator):
     def _choose_alpha(self, problem: Problem) -> None:
         """Set ``alpha_`` as given or by the rule."""
         self.alpha_ = chosen_alpha(self, problem)
-
-    def _posed(self, data: TrainingData) -> Problem:
-        """Return the problem of packed examples; it does not depend on alpha."""
-        if data.problem is None:
-            name, n = type(self).__name__, data.examples.n
-            text = f"features, Gram matrices and oracles of {n} examples"
-            stage(int(self.verbose), name, text)
-            solver = self._solver(data.examples)
-            gram = getattr(solver, "uses_gram", True)
-            space, examples, kernel = data.space, data.examples, self._kernel()
-            # Constraints name columns.
-            if kernel is None and not getattr(solver, "constraints", None):
-                turns = getattr(solver, "squared_norm", True)
-                space, examples = with_used_columns(space, examples, turns)
-            data.problem = self._problem(space, examples, kernel, data.dense, gram)
-        return data.problem
-
-    def _structure_for(self, y: Any) -> Any:
-        """The structure for training on y."""
-        return registry.get_structure(self.structure)
-
-    def _learn_space(
-        self, X: Any, y: Any, classes: Any = None, sample_weight: Any = None
-    ) -> tuple[Space, Examples]:
-        structure, intercept = self._structure_for(y), bool(self.fit_intercept)
-        if not are_marginals(structure, y):
-            space, examples = learn_space(structure, X, y, classes, intercept, sample_weight)
-            return (space, examples) if self.kernel is not None else space.suited_to(examples)
-        if self.class_weight is not None:
-            refuse_marginals(structure, y, f"class_weight is {self.class_weight!r}")
-        if self._kernel() is not None:
-            text = "marginals and kernels exclude each other; leave one of them out"
-            refuse_marginals(structure, y, f"kernel is {self.kernel!r}, and {text}")
-        soft = SoftLabels(structure, y)
-        space, examples = learn_space(
-            structure, X, soft.labels, soft.classes, intercept, sample_weight
-        )
-        soft.settle(examples)
-        return space, examples
-
-    def _problem(
-        self, space: Any, examples: Any, kernel: Kernel | None, dense: bool, gram: bool = True
-    ) -> Problem:
-        loss, examples = weighed(
-            self.class_weight, self._task_loss(space), self.surrogate, space, examples
-        )
-        return self._problem_of(space, examples, loss, gram=gram, kernel=kernel, dense=dense)
-
-    def _problem_of(self, space: Any, examples: Any, loss: Any, **how: Any) -> Problem:
-        return Problem(
-            space,
-            examples,
-            loss,
-            self.surrogate,
-            penalize_intercept=self.penalize_intercept,
-            oracle=self._training_oracle(),
-            **how,
-        )
-
-    def _training_oracle(self) -> Any:
-        """The oracle for training; with a checkpoint, programs have no warm starts."""
-        if self.oracle is None or self.checkpoint is None:
-            return self.oracle
-        return without_warm_starts(self.oracle)
-
-    def _settings(self, solver: Solver, space: Space) -> dict[str, Any]:
-        """The settings that determine training, beside the data and alpha."""
-        return {
-            "surrogate": description_of(self.surrogate),
-            "loss": description_of(self._task_loss(space)),
-            "class_weight": description_of(self.class_weight),
-            "solver": [solver.name, description_of(solver)],
-            "oracle": getattr(self.oracle, "label", self.oracle),
-            "intercept": [self.fit_intercept, self.penalize_intercept],
-            "random_state": description_of(self.random_state),
-            "kernel": description_of(self._kernel()),
-        }
 
     def _drive(
         self,

@@ -7,8 +7,8 @@ from typing import Any
 import numpy as np
 from sklearn.base import clone
 
-from ..solvers.base import Start
 from ..solvers.problem import Problem
+from ..solvers.run import Start
 from ..structure.used_columns import narrowed
 from .alpha import UNKNOWN, is_auto, refuse_without_effect
 

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from structsolve import registry
-from structsolve.structure.ask import pack, structure_of
+from structsolve.structure.pack import pack, structure_of
 from structsolve.utils.suggest import did_you_mean
 
 from .metrics import TOKEN_METRICS, share_equal, token_score

@@ -11,14 +11,16 @@ from structsolve.utils.suggest import a_type
 
 from ..utils.arrays import real_array
 from ..utils.masked import refuse_masked
-from ..utils.sparse import as_csr, csr_of, refuse_broken, refuse_flat, valid_csr
+from ..utils.sparse import as_csr, refuse_broken, refuse_flat, valid_csr
 from .packed import Sequences
-from .stacking import dense_to_csr, size_starts, stack_csr, stack_dense
+
+# Structures find these here, too.
+from .sizes import no_edges, no_topology, row_offsets, size_offsets, size_pairs  # noqa: F401
+from .stacking import dense_to_csr, stack_csr, stack_dense
 
 # Matrices with at most this share of non-zeros are kept as CSR, which is then faster for any number
 # of labels (benchmarks/sparse_rows.py).
 DENSITY = 0.5
-_CSR = ("data", "indices", "indptr")
 
 
 def is_sparse(x: Any) -> bool:
@@ -115,48 +117,6 @@ def packed_bytes(X: Any) -> int:
     """
     arrays = (X.data, X.indices, X.indptr) if is_sparse(X) else () if X is None else (X,)
     return sum(array.nbytes for array in arrays)
-
-
-def csr_to_arrays(X: Any, prefix: str) -> dict[str, np.ndarray]:
-    """Return the arrays of a CSR matrix by name, for files.
-
-    Parameters
-    ----------
-    X : scipy.sparse CSR
-    prefix : str
-        Begins the names.
-
-    Returns
-    -------
-    dict of str to ndarray
-        ``prefix`` with "data", "indices", "indptr" and "shape".
-    """
-    arrays = {prefix + name: getattr(X, name) for name in _CSR}
-    return arrays | {f"{prefix}shape": np.array(X.shape)}
-
-
-def csr_from_arrays(arrays: dict[str, np.ndarray], prefix: str) -> Any:
-    """Return the CSR matrix of :func:`csr_to_arrays`.
-
-    Parameters
-    ----------
-    arrays : dict of str to ndarray
-    prefix : str
-        Begins the names.
-
-    Returns
-    -------
-    scipy.sparse.csr_matrix
-
-    Raises
-    ------
-    KeyError
-        If an array is missing.
-    ValueError
-        If the arrays do not fit together.
-    """
-    data, indices, indptr = (arrays[prefix + name] for name in _CSR)
-    return csr_of(data, indices, indptr, arrays[f"{prefix}shape"], prefix.rstrip("_"))
 
 
 def refuse_infinite(X: Any, offsets: np.ndarray, what: str = "X") -> None:
@@ -528,134 +488,3 @@ def check_weights(sample_weight: Any, n: int) -> np.ndarray:
     if weights.sum() <= 0:
         raise ValueError("sample_weight is zero for every example, expected one above 0")
     return weights
-
-
-def size_offsets(sizes: Any, what: str = "sizes", least: int = 1) -> np.ndarray:
-    """Return the start of each example, from sizes.
-
-    Parameters
-    ----------
-    sizes : sequence of int
-        At least ``least``.
-    what : str, default="sizes"
-        Their name in messages.
-    least : int, default=1
-
-    Returns
-    -------
-    ndarray of int64 of shape (n + 1,)
-
-    Raises
-    ------
-    ValueError
-        The message names the example.
-
-    Examples
-    --------
-    >>> from structsolve.examples.packing import size_offsets
-    >>> size_offsets([2, 3]).tolist()
-    [0, 2, 5]
-    """
-    offsets = size_starts(sizes, least)
-    if offsets is not None:
-        return offsets
-    given = np.asarray(sizes)
-    if given.ndim != 1 or not given.size or given.dtype.kind not in "iu":
-        raise ValueError(
-            f"{what}: found {given.dtype} of shape {given.shape}, expected one integer per example"
-        )
-    if given.min() < least:
-        i = int(np.argmin(given))
-        raise ValueError(f"example {i}: {what}: found {given[i]}, expected at least {least}")
-    offsets = np.zeros(len(given) + 1, dtype=np.int64)
-    np.cumsum(given, out=offsets[1:])
-    return offsets
-
-
-def size_pairs(sizes: Any, what: str) -> np.ndarray:
-    """Return sizes of two axes.
-
-    Parameters
-    ----------
-    sizes : sequence of (int, int)
-        At least 1.
-    what : str
-        Name of both in messages.
-
-    Returns
-    -------
-    ndarray of int64 of shape (n, 2)
-
-    Raises
-    ------
-    ValueError
-        The message names the example.
-    """
-    given = np.asarray(sizes)
-    if given.ndim != 2 or given.shape[1] != 2 or given.dtype.kind not in "iu":
-        raise ValueError(
-            f"sizes: found {given.dtype} of shape {given.shape}, expected integers (n, 2): {what} "
-            "of each example"
-        )
-    size_offsets(given.min(axis=1), what)
-    return given.astype(np.int64)
-
-
-def row_offsets(n: Any, topology: Any = ()) -> np.ndarray:
-    """Return the start of each example, for examples of one row.
-
-    Parameters
-    ----------
-    n : int
-        Examples, at least 1.
-    topology : collection of str, optional
-        Names of further arguments; there must be none.
-
-    Returns
-    -------
-    ndarray of int64 of shape (n + 1,)
-
-    Raises
-    ------
-    ValueError
-    TypeError
-        For further arguments.
-    """
-    no_topology(topology)
-    if isinstance(n, bool) or not isinstance(n, (int, np.integer)) or n < 1:
-        raise ValueError(f"sizes is {n!r}, expected the number of examples: each is one row")
-    return np.arange(n + 1, dtype=np.int64)
-
-
-def no_topology(topology: Any) -> None:
-    """Refuse arguments of ``pack_sizes()`` that a structure does not have.
-
-    Parameters
-    ----------
-    topology : collection of str
-        Their names.
-
-    Raises
-    ------
-    TypeError
-    """
-    if topology:
-        raise TypeError(f"pack_sizes() got {sorted(topology)}, which the structure does not take")
-
-
-def no_edges(edge: bool, structure: str) -> None:
-    """Refuse scores of edges for structures without edge scores.
-
-    Parameters
-    ----------
-    edge : bool
-        As for :meth:`structsolve.Structure.score_space`.
-    structure : str
-        Its name.
-
-    Raises
-    ------
-    ValueError
-    """
-    if edge:
-        raise ValueError(f"edge is True, but structure {structure!r} has no scores of edges")

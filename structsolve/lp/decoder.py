@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import logging
-import reprlib
 from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
 
 from ..utils.suggest import a_type
+from .answers import NEAR, checked_point, costs_and_bounds, label_of, numeric, outside
 from .base import Answer, Backend, GaveUp, Program, ProgramCache, cone_rows, make_program
 from .highs import Highs
 from .polytope import Polytope, Polytopes, block_diagonal, bound_of, built
@@ -19,10 +19,6 @@ logger = logging.getLogger("structsolve.lp")
 # Distance from an integer at which an entry still counts as one; interior-point solvers deviate by
 # more than simplex.
 INTEGRAL = 1e-6
-
-# Distance of answers from rows and bounds, in units of the largest number: beyond NEAR an answer is
-# no marginal, and HiGHS solves it again; beyond INFEASIBLE it is refused.
-NEAR, INFEASIBLE = 1e-6, 1e-2
 
 
 class Relaxed(NamedTuple):
@@ -113,7 +109,7 @@ class LinearDecoder:
             If scores are NaN or infinite, or the backend's answer is no point of the polytope.
         """
         polytope = self._kept(i, self.backend)[0]
-        c, upper = _costs_and_bounds(polytope, theta, i)
+        c, upper = costs_and_bounds(polytope, theta, i)
         answer = self._ask(i, self.backend, c, upper, self._starts.get(i) if self.warm else None)
         if answer is None:
             return None
@@ -158,8 +154,8 @@ class LinearDecoder:
             None if the cone holds no point of the polytope.
         """
         polytope = self._kept(i, self.backend)[0]
-        c, upper = _costs_and_bounds(polytope, theta, i)
-        d, _ = _costs_and_bounds(polytope, cost, i)
+        c, upper = costs_and_bounds(polytope, theta, i)
+        d, _ = costs_and_bounds(polytope, cost, i)
         sides = cone_rows(c, cone.h0, d, cone.g0, cone)
         # In a cone there is only the maximum, without a bound.
         backend = self.backend if self.backend.accurate else self._exact
@@ -218,7 +214,7 @@ class LinearDecoder:
 
         product, program = self._products.get((self.polytopes.key(indices[0]), copies), make)
         c, upper = np.zeros(product.size), product.upper.copy()
-        single = [_costs_and_bounds(polytope, theta, i) for i, theta in zip(indices, thetas)]
+        single = [costs_and_bounds(polytope, theta, i) for i, theta in zip(indices, thetas)]
         for j, (costs, top) in enumerate(single):
             block = slice(j * polytope.size, (j + 1) * polytope.size)
             c[block] = costs
@@ -228,7 +224,7 @@ class LinearDecoder:
         try:
             answer = program.solve(c, upper if barred else None)
             if isinstance(answer, Answer):
-                answer = _numeric(indices[0], self.backend, answer)
+                answer = numeric(indices[0], self.backend, answer)
         except Exception:  # alone, an example may succeed, or the error names it
             answer = None
         if (
@@ -294,7 +290,7 @@ class LinearDecoder:
                 f"example {i}: LP backend {backend.name!r} answered with "
                 f"{a_type(answer)}, expected an Answer or None"
             )
-        return None if answer is None else _numeric(i, backend, answer)
+        return None if answer is None else numeric(i, backend, answer)
 
     def _trusted(
         self, i: int, answer: Answer, c: np.ndarray, upper: Any, size: int
@@ -306,10 +302,10 @@ class LinearDecoder:
             sure = self._integer if self.backend.integer else self._exact
             again = self._ask(i, sure, c, upper)
             return None if again is None else self._relaxed(i, sure, again, c, upper, size)
-        if answer.x is None or (answer.limited and _outside(polytope, answer.x, upper) > NEAR):
+        if answer.x is None or (answer.limited and outside(polytope, answer.x, upper) > NEAR):
             return self._any_label(i, self.backend, answer, c, upper, size)
         relaxed = self._relaxed(i, self.backend, answer, c, upper, size)
-        if relaxed.label is None and _outside(polytope, answer.x, upper) > NEAR:
+        if relaxed.label is None and outside(polytope, answer.x, upper) > NEAR:
             # These would be marginals of no distribution, and a dual with them above the primal.
             again = self._ask(i, self._exact, c, upper)
             if again is None:
@@ -349,46 +345,20 @@ class LinearDecoder:
                 return bound_of(polytope, c, relaxed.dual, upper)
         return bound_of(polytope, c, np.zeros(polytope.A.shape[0]), upper)
 
-    @staticmethod
-    def _checked(i: int, backend: Backend, polytope: Polytope, answer: Answer) -> np.ndarray:
-        """Return the point of an answer; refuse points clearly outside the polytope."""
-        x: Any = answer.x
-        name = backend.label
-        if np.shape(x) != (polytope.size,):
-            raise ValueError(
-                f"example {i}: LP backend {name!r} answered with an array of shape {np.shape(x)}, "
-                f"expected {polytope.size} numbers"
-            )
-        if not np.isfinite(x).all():
-            raise ValueError(
-                f"example {i}: LP backend {name!r} answered with entries that are not finite"
-            )
-        if answer.dual is not None and not np.isfinite(answer.dual).all():
-            raise ValueError(
-                f"example {i}: LP backend {name!r} answered with duals that are not finite"
-            )
-        off = _outside(polytope, x)
-        if off > INFEASIBLE:
-            raise ValueError(
-                f"example {i}: LP backend {name!r} answered with a point that is {off:.2g} away "
-                f"from the rows or bounds of the polytope; {backend.remedy()}"
-            )
-        return np.asarray(x)
-
     def _relaxed(
         self, i: int, backend: Backend, answer: Answer, c: np.ndarray, upper: Any, size: int
     ) -> Relaxed:
-        # The answer of `backend`; `c` and `upper` of _costs_and_bounds(), `size` of theta.
+        # The answer of `backend`; `c` and `upper` of costs_and_bounds(), `size` of theta.
         polytope = self._kept(i, backend)[0]
         top = polytope.upper if upper is None else upper
-        x = np.clip(self._checked(i, backend, polytope, answer), polytope.lower, top)
+        x = np.clip(checked_point(i, backend, polytope, answer), polytope.lower, top)
         whole = np.round(x)
         label = None
         if (np.abs(x - whole)[polytope.integer] < INTEGRAL).all():
             rounded = np.where(polytope.integer, whole, x)
             # A rough answer may lie near a point that breaks a row by little.
-            if backend.accurate or _outside(polytope, rounded, upper) <= NEAR:
-                x, label = rounded, _label(i, polytope, rounded, self.n_states)
+            if backend.accurate or outside(polytope, rounded, upper) <= NEAR:
+                x, label = rounded, label_of(i, polytope, rounded, self.n_states)
         value = float(c @ x)
         proved = self._bound(i, backend, answer, c, upper)
         bound = value if proved is None else max(value, proved)
@@ -401,7 +371,7 @@ class LinearDecoder:
         if relaxed.label is not None:
             return relaxed.label, relaxed.value, relaxed.bound
         backend, size = self._labels, len(theta)
-        c, upper = _costs_and_bounds(self._kept(i, backend)[0], theta, i)
+        c, upper = costs_and_bounds(self._kept(i, backend)[0], theta, i)
         answer = self._ask(i, backend, c, upper)
         if answer is not None and answer.limited and not backend.ends_early:
             backend = self._integer
@@ -420,70 +390,3 @@ class LinearDecoder:
                 f"({self.polytopes.note!r}), but a vertex of it is no label; set exact = False"
             )
         return vertex.label, vertex.value, max(min(relaxed.bound, vertex.bound), vertex.value)
-
-
-def _numeric(i: int, backend: Backend, answer: Answer) -> Answer:
-    """Return a backend's answer with arrays of float64; refuse anything else than numbers."""
-    if answer.x is None and not answer.limited:
-        raise ValueError(
-            f"example {i}: LP backend {backend.label!r} answered without a point, expected one, "
-            "None in place of the answer (no point satisfies all rows), or limited=True"
-        )
-    arrays = {}
-    for name in ("x", "dual"):
-        given = arrays[name] = getattr(answer, name)
-        if given is None or (type(given) is np.ndarray and given.dtype == np.float64):
-            continue
-        try:
-            arrays[name] = np.asarray(given).astype(np.float64, casting="same_kind")
-        except (TypeError, ValueError) as error:
-            raise ValueError(
-                f"example {i}: LP backend {backend.label!r} answered with {reprlib.repr(given)} as "
-                f"{name}, expected an array of float64"
-            ) from error
-    return answer._replace(**arrays)
-
-
-def _outside(polytope: Polytope, x: Any, upper: Any = None) -> float:
-    """Return a point's distance from the rows and bounds, in units of its largest number."""
-    if np.shape(x) != (polytope.size,) or not np.isfinite(x).all():
-        return np.inf
-    rows = polytope.A @ x
-    off = max(
-        float(np.max(polytope.low - rows, initial=0)),
-        float(np.max(rows - polytope.high, initial=0)),
-        float(np.max(polytope.lower - x, initial=0)),
-        float(np.max(x - (polytope.upper if upper is None else upper), initial=0)),
-    )
-    return off / max(1.0, float(np.abs(x).max(initial=0)))
-
-
-def _label(i: int, polytope: Polytope, x: np.ndarray, n_states: int) -> np.ndarray:
-    try:
-        answer = polytope.decode(x)
-        label = np.ascontiguousarray(answer, dtype=np.int32)
-    except Exception as error:
-        raise ValueError(
-            f"decode() of a polytope made no label of integers: {type(error).__name__}: {error}"
-        ) from error
-    if (label != answer).any() or (n_states and not ((label >= 0) & (label < n_states)).all()):
-        states = f", 0 .. {n_states - 1}" if n_states else ""
-        raise ValueError(
-            f"example {i}: decode() of the polytope returned {reprlib.repr(answer)}, expected a "
-            f"label of integers{states}"
-        )
-    return label
-
-
-def _costs_and_bounds(polytope: Polytope, theta: np.ndarray, i: int) -> tuple[np.ndarray, Any]:
-    """Return the objective, and upper bounds if -inf forbids parts (else None)."""
-    c = polytope.scores(theta)
-    if np.isfinite(c).all():
-        return c, None
-    barred = np.isneginf(c)
-    if not np.isfinite(c[~barred]).all() or (polytope.lower[barred] != 0).any():
-        raise ValueError(
-            f"example {i}: found scores that are NaN or infinite; expected numbers, or -inf to "
-            "forbid a part that may be 0"
-        )
-    return np.where(barred, 0.0, c), np.where(barred, 0.0, polytope.upper)

@@ -8,8 +8,9 @@ from typing import Any
 import numpy as np
 
 from ..examples.packed import Examples, Sequences
-from ..examples.packing import csr_from_arrays, csr_to_arrays, is_sparse
+from ..examples.packing import is_sparse
 from ..utils.arrays import aligned_zeros
+from ..utils.csr_arrays import csr_from_arrays, csr_to_arrays
 from .linear import LinearPotentials
 from .mercer import Kernel, given_dense, node_namer
 from .mercer_features import split_block

@@ -13,9 +13,9 @@ import threading
 from collections.abc import Sequence
 from typing import Any
 
+from .arguments import create as create
 from .carried import adopt, carry
 from .manager import Registry as Registry
-from .names import create as create
 from .plugin import LISTS
 from .plugin import Plugin as Plugin
 

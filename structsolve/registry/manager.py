@@ -2,25 +2,24 @@
 
 from __future__ import annotations
 
-import contextlib
 import logging
 import warnings
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Iterable, Sequence
 from functools import partial
 from typing import Any
 
 import pluggy
 
-from .. import abi, hookspecs
+from .. import hookspecs
 from ..hookspecs import BOUND_BEFORE, CONTRACT, FORMER, Named
+from .blame import Blame, failure_of, label_of
 from .distributions import GROUP, described, disabled, installed
-from .names import Names
-from .plugin import LISTS, Plugin, check_contract, module_name
+from .plugin import LISTS, Plugin, check_contract
 
 logger = logging.getLogger("structsolve.plugins")
 
 
-class Registry(Names):
+class Registry(Blame):
     """The plugins of this process; :func:`default` returns the registry in use.
 
     Attributes
@@ -258,7 +257,7 @@ class Registry(Names):
         if answer is not None and not callable(answer):
             text = f"returned a bound {type(answer).__name__} from {hook}; return a callable that "
             text += "takes a layout, such as the class or a functools.partial of it"
-            owner = _label(self._who_answers(hook, arguments))
+            owner = label_of(self._who_answers(hook, arguments))
             warnings.warn(f"{owner} {text}", FutureWarning, stacklevel=4)
             answer = partial(_bound, answer)
         impls = getattr(self.manager.hook, hook).get_hookimpls()
@@ -296,147 +295,6 @@ class Registry(Names):
         ]
         return self.manager.subset_hook_caller(hook, left)
 
-    @contextlib.contextmanager
-    def blame(self, hook: str, otherwise: Plugin | None = None) -> Iterator[None]:
-        """Put the plugin's name in front of its error.
-
-        Parameters
-        ----------
-        hook : str
-            The hook that is called, for the message.
-        otherwise : Plugin, optional
-            The plugin to name if the error comes from no plugin's module.
-
-        Yields
-        ------
-        None
-
-        Raises
-        ------
-        ValueError, TypeError, RuntimeError
-            A ValueError or TypeError keeps its kind, anything else becomes a RuntimeError.  A
-            ValueError or TypeError of ours gets no name, nor does a MemoryError of anybody.
-        """
-        try:
-            yield
-        except Exception as error:
-            blamed = self.blamed(hook, error, otherwise)
-            if blamed is error:
-                raise
-            raise blamed from error
-
-    def blamed(self, hook: str, error: Exception, otherwise: Plugin | None = None) -> Exception:
-        """Return an error with the name of the plugin that raised it in front.
-
-        Parameters
-        ----------
-        hook : str
-            The hook that was called, for the message.
-        error : Exception
-        otherwise : Plugin, optional
-            As of :meth:`blame`.
-
-        Returns
-        -------
-        Exception
-            ``error`` itself if it gets no name; see :meth:`blame`.
-        """
-        if isinstance(error, MemoryError):  # of data, not of a plugin's code
-            return error
-        owner = self._owner_of_traceback(error) or otherwise
-        kind = next((k for k in (ValueError, TypeError) if isinstance(error, k)), RuntimeError)
-        if kind is not RuntimeError and (owner is None or owner.is_ours):
-            return error
-        return kind(_failure(owner, hook, error))
-
-    def raised_by(self, error: Exception) -> str | None:
-        """Return the third-party plugin that raised an error, with its distribution.
-
-        Parameters
-        ----------
-        error : Exception
-
-        Returns
-        -------
-        str or None
-            None if the error comes from ours.
-        """
-        owner = self._owner_of_traceback(error)
-        return None if owner is None or owner.is_ours else owner.label
-
-    def check_answer(
-        self, hook: str, answer: Any, expected: Any, arguments: dict[str, Any] | None = None
-    ) -> None:
-        """Check the result of a plugin.
-
-        Parameters
-        ----------
-        hook : str
-            The hook that returned it, for the message.
-        answer : object
-        expected : type
-        arguments : dict, optional
-            Arguments of the hook, to call it again if the answer does not identify the plugin.
-
-        Raises
-        ------
-        TypeError
-            When it is not an ``expected``.
-        ImportError
-            When it was compiled against another C API.
-        """
-        stale = abi.stale_object(answer)
-        if stale or not isinstance(answer, expected):
-            module = getattr(answer, "__module__", None) or type(answer).__module__
-            label = _label(self._owner_of_module(module) or self._who_answers(hook, arguments))
-            if stale:
-                raise ImportError(f"{label}: {stale}")
-            name = getattr(expected, "__qualname__", str(expected))
-            given = type(answer).__name__
-            if given == name:  # another class of that name
-                given = f"{type(answer).__module__}.{given}"
-            wanted = f"{expected.__module__}.{name}"
-            if expected is Callable:
-                wanted = "a callable that takes a layout, such as the operator's class, or None"
-            raise TypeError(f"{label} returned {given} from {hook}, expected {wanted}")
-
-    def _who_answers(self, hook: str, arguments: dict[str, Any] | None) -> Plugin | None:
-        """Return the plugin that answers; for a space's own methods, the plugin of its class."""
-        if arguments is None:
-            return None
-        for impl in reversed(getattr(self.manager.hook, hook).get_hookimpls()):
-            if impl.wrapper or impl.hookwrapper or impl.trylast:
-                continue
-            if impl.function(*(arguments[name] for name in impl.argnames)) is not None:
-                owner = next((p for p in self.plugins if p.module is impl.plugin), None)
-                if owner is None or not owner.is_ours or "space" not in arguments:
-                    return owner
-                return self._owner_of_module(type(arguments["space"]).__module__)
-        return None
-
-    def _owner_of_traceback(self, error: BaseException) -> Plugin | None:
-        modules = []
-        trace = error.__traceback__
-        while trace is not None:
-            modules.append(trace.tb_frame.f_globals.get("__name__", ""))
-            trace = trace.tb_next
-        # Blame the innermost frame that belongs to a plugin.
-        owners = (self._owner_of_module(module) for module in reversed(modules))
-        return next((owner for owner in owners if owner is not None), None)
-
-    def _owner_of_module(self, module: str) -> Plugin | None:
-        for plugin in self.plugins:
-            name = module_name(plugin.module)
-            if plugin.module is not None and (module == name or module.startswith(f"{name}.")):
-                return plugin
-        # Otherwise a plugin of the same package; the core's modules belong to no plugin.
-        package = module.split(".")[0]
-        for plugin in self.plugins:
-            name = module_name(plugin.module)
-            if plugin.module is not None and package == name.split(".")[0] != "structsolve":
-                return plugin
-        return None
-
 
 def _bound(answer: Any, _: Any) -> Any:
     return answer
@@ -448,14 +306,6 @@ def _wraps_bound(hook: str, impl: Any) -> bool:
         return False
     former = getattr(impl.plugin, "STRUCTSOLVE_CONTRACT", "") == "1.0"
     return former or BOUND_BEFORE[hook] in impl.argnames
-
-
-def _label(owner: Plugin | None) -> str:
-    return "a plugin" if owner is None else owner.label
-
-
-def _failure(owner: Plugin | None, hook: str, error: Exception) -> str:
-    return f"{_label(owner)} failed in {hook}: {type(error).__name__}: {error}"
 
 
 def _declared(module: Any, hook: str, functions: dict[str, Any], plugin: Plugin) -> list[Any]:
@@ -478,7 +328,7 @@ def _called(module: Any, name: str, hook: str, plugin: Plugin) -> Any:
         if plugin.distribution:  # the loader names it
             raise
         kind = next((k for k in (ValueError, TypeError) if isinstance(error, k)), RuntimeError)
-        raise kind(_failure(plugin, hook, error)) from error
+        raise kind(failure_of(plugin, hook, error)) from error
 
 
 def _checked(declared: Any, hook: str) -> list[Any]:

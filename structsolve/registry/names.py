@@ -2,18 +2,15 @@
 
 from __future__ import annotations
 
-import inspect
 import multiprocessing
-import re
 from typing import Any
 
 from ..hookspecs import Lazy, Named
 from ..utils.suggest import a_type, did_you_mean
+from .arguments import arguments_of, create, refuse_words
 from .distributions import DISABLED
 from .plugin import Plugin, one
 
-# Commas between arguments; commas in brackets belong to lists.
-_COMMA = re.compile(r",(?![^\[]*\])")
 # A method of all objects of a kind, and what messages call them.
 _OBJECTS = {
     "metrics": ("__call__", "a callable scorer(estimator, X, y)"),
@@ -313,87 +310,6 @@ class Names:
     def _declared(self, kind: str) -> list[tuple[Plugin, Named]]:
         return [(p, d) for p in self.plugins for d in p.declares.get(kind, ())]
 
-    def name_of(self, kind: str, value: Any) -> str | None:
-        """Return the name under which the class of an object is declared.
-
-        Parameters
-        ----------
-        kind : str
-            One of ``LISTS``.
-        value : object
-
-        Returns
-        -------
-        str or None
-            None if no plugin declares it.
-        """
-        declared = self._owner(kind, value)
-        return None if declared is None else declared[1].name
-
-    def source_of(self, kind: str, value: Any) -> str:
-        """Return the distribution, with its version, that declares the class of an object.
-
-        Parameters
-        ----------
-        kind : str
-            One of ``LISTS``.
-        value : object or str
-            The object, or its name.
-
-        Returns
-        -------
-        str
-            Empty for structsolve's own objects, and without a distribution.
-        """
-        if isinstance(value, str):
-            name = self.split(kind, value)[0]
-            wanted = self.find(kind, name) if self._has(kind, name) else None
-            owner = next((m for m in self._declared(kind) if m[1] is wanted), None)
-        else:
-            owner = self._owner(kind, value)
-        return "" if owner is None else _distribution(owner[0])
-
-    def source_of_name(self, kind: str, text: str) -> str:
-        """Return :meth:`source_of`, also for losses that have only a name.
-
-        Parameters
-        ----------
-        kind : str
-            One of ``LISTS``.
-        text : str
-            ``name``, or ``name:arguments``.
-
-        Returns
-        -------
-        str
-        """
-        if self._has(kind, self.split(kind, text)[0]) or kind != "losses":
-            return self.source_of(kind, text)
-        owners = [p for p in self.plugins if text in p.declares.get("loss_names", ())]
-        # If several plugins have the name, any of them may provide the loss.
-        return _distribution(owners[0]) if len(owners) == 1 else ""
-
-    def require(self, kind: str, text: str, source: str) -> None:
-        """Refuse a name whose distribution is missing.
-
-        Parameters
-        ----------
-        kind : str
-            One of ``LISTS``.
-        text : str
-            ``name``, or ``name:arguments``.
-        source : str
-            From :meth:`source_of_name`.
-
-        Raises
-        ------
-        ValueError
-            The message names the distribution.
-        """
-        name = self.split(kind, text)[0]
-        if self._has(kind, name) or kind != "losses" or text not in self.loss_names():
-            self.find(kind, name, source)
-
     def _owner(self, kind: str, value: Any) -> tuple[Plugin, Named] | None:
         declared = self._declared(kind)
         own = getattr(value, "name", None)
@@ -444,47 +360,6 @@ class Names:
         return note + (f". Switched off: {'; '.join(off)}" if off else "")
 
 
-def create(kind: str, text: str, factory: Any, /, *arguments: Any, **params: Any) -> Any:
-    """Make an object by a plugin's factory.
-
-    Parameters
-    ----------
-    kind : str
-        One of ``LISTS``.
-    text : str
-        The text that the user wrote, for the message.
-    factory : callable
-    *arguments, **params
-        Arguments of the factory.
-
-    Returns
-    -------
-    object
-
-    Raises
-    ------
-    ValueError
-        If the factory raises one, or does not take the arguments.
-    RuntimeError
-        If the factory raises anything else.
-    TypeError
-        When it returns None.
-    """
-    what = f"{one(kind)} {text!r}"
-    try:
-        made = factory(*arguments, **params)
-    except ValueError:
-        raise
-    except TypeError as error:
-        known = "" if "known: " in str(error) else _takes(factory, arguments, params)
-        raise ValueError(f"{what}: {error}{known}") from error
-    except Exception as error:
-        raise RuntimeError(f"{what}: {type(error).__name__}: {error}") from error
-    if made is None:
-        raise TypeError(f"{what}: its plugin made None, expected an object")
-    return made
-
-
 def _fits(kind: str, made: Any) -> bool:
     return not isinstance(made, type) and hasattr(made, _OBJECTS[kind][0])
 
@@ -495,130 +370,9 @@ def _check_made(kind: str, text: str, made: Any) -> None:
         raise TypeError(f"{one(kind)} {text!r}: its plugin made {made!r}, expected {expected}")
 
 
-def _takes(factory: Any, arguments: tuple[Any, ...], params: dict[str, Any]) -> str:
-    """Describe the arguments of a factory that got unknown ones."""
-    try:
-        signature = inspect.signature(factory)
-    except (TypeError, ValueError):
-        return ""
-    try:
-        signature.bind(*arguments, **params)
-    except TypeError:
-        known = list(signature.parameters)
-        near = "".join(did_you_mean(name, known) for name in params if name not in known)
-        return f"{near}; expected some of {known}"
-    return ""
-
-
-def refuse_words(what: str, factory: Any, arguments: list[Any], params: dict[str, Any]) -> None:
-    """Refuse words for switches, since any word, even "no" and "off", would count as true.
-
-    Parameters
-    ----------
-    what : str
-        Name of the object, for the message.
-    factory : callable
-        Arguments with the default True or False are switches.
-    arguments : list
-    params : dict of str to object
-
-    Raises
-    ------
-    ValueError
-        The message names the argument.
-    """
-    if not any(isinstance(value, str) for value in (*arguments, *params.values())):
-        return  # fast path without inspecting the factory
-    try:
-        signature = inspect.signature(factory)
-        given = signature.bind_partial(*arguments, **params).arguments
-    except (TypeError, ValueError):
-        return  # the factory refuses unknown arguments
-    for name, value in given.items():
-        switch = isinstance(signature.parameters[name].default, bool)
-        if switch and isinstance(value, str):
-            raise ValueError(f"{what}: {name} is {value!r}, expected true or false")
-
-
-def arguments_of(what: str, text: str, rest: str) -> tuple[list[Any], dict[str, Any]]:
-    """Read comma-separated arguments: values, then ``key=value``.
-
-    Parameters
-    ----------
-    what, text : str
-        Name of the object, and the text that the user wrote, for the message.
-    rest : str
-        The text after the name.
-
-    Returns
-    -------
-    arguments : list
-    params : dict of str to object
-
-    Raises
-    ------
-    ValueError
-        If an argument without a key follows one with a key, a key comes twice, or an argument
-        is empty.
-
-    Examples
-    --------
-    >>> from structsolve.registry.names import arguments_of
-    >>> arguments_of("structure", "mrf:oracle=trws", "oracle=trws,directed=true")
-    ([], {'oracle': 'trws', 'directed': True})
-    >>> arguments_of("structure", "grid:void=[-1,255]", "void=[-1,255]")
-    ([], {'void': [-1, 255]})
-    """
-    arguments: list[Any] = []
-    params: dict[str, Any] = {}
-    for part in _COMMA.split(rest):
-        key, equals, word = part.partition("=")
-        key, word = key.strip(), word.strip()
-        if not equals and not params and key:
-            arguments.append(value_of(key))
-        elif not word or not key.isidentifier() or key in params:
-            raise ValueError(
-                f"{what} {text!r}: found {part.strip()!r}, expected one key=value for each, behind "
-                "the arguments without a key"
-            )
-        else:
-            params[key] = value_of(word)
-    return arguments, params
-
-
-def value_of(text: str) -> Any:
-    """Convert a word to a number, True, False or None if possible; else return it unchanged.
-
-    Parameters
-    ----------
-    text : str
-
-    Returns
-    -------
-    int, float, bool, None, str, or list of these
-        Lists are written in brackets.
-    """
-    if text.startswith("[") and text.endswith("]"):
-        return [value_of(word.strip()) for word in text[1:-1].split(",") if word.strip()]
-    for kind in (int, float):
-        try:
-            return kind(text)
-        except ValueError:
-            pass
-    # Only lower case or Python's spelling: "NONE" may be the name of a solver.
-    words = {"true": True, "false": False, "none": None}
-    return text if text.isupper() else words.get(text.lower(), text)
-
-
 def _class_of(factory: Any) -> Any:
     """Return the class that a factory is; None for one that no object can be of yet."""
     return factory.imported() if isinstance(factory, Lazy) else factory
-
-
-def _distribution(plugin: Plugin) -> str:
-    if plugin.is_ours or not plugin.distribution:
-        return ""
-    return f"{plugin.distribution} {plugin.version}"
 
 
 def _worker_note() -> str:

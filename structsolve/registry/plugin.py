@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import traceback
 import types
 from dataclasses import dataclass, field
 from typing import Any
@@ -131,6 +132,21 @@ def module_name(plugin: Any) -> str:
     if isinstance(plugin, types.ModuleType):
         return plugin.__name__
     return getattr(plugin, "__module__", None) or type(plugin).__module__
+
+
+def modules_of(error: BaseException) -> list[str]:
+    """Return the modules that an error passed through, the innermost first.
+
+    Parameters
+    ----------
+    error : BaseException
+
+    Returns
+    -------
+    list of str
+    """
+    frames = [frame for frame, _ in traceback.walk_tb(error.__traceback__)]
+    return [frame.f_globals.get("__name__", "") for frame in reversed(frames)]
 
 
 def one(kind: str) -> str:

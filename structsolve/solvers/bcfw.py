@@ -7,9 +7,10 @@ from functools import partial
 from typing import Any
 
 from ..utils.params import parameters
-from .base import Run, Solver, Start
+from .base import Solver
 from .bcfw_run import BCFWRun
 from .problem import Problem
+from .run import Run, Start
 from .separate import SeparateRun, groups_of
 
 SAMPLINGS = ("permutation", "uniform", "gap")

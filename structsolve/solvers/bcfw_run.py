@@ -12,8 +12,8 @@ from ..utils.arrays import part_of
 from ._bcfw import BlockLoop
 from ._hull import HullLoop
 from ._team import Team
-from .base import Run, Start, batch_threads, checked_weights, pieces, rng_state, set_rng_state
 from .exact_steps import exact_loop
+from .run import Run, Start, batch_threads, checked_weights, pieces, rng_state, set_rng_state
 from .weight_constraints import assemble
 
 # The average restarts after pass b, then whenever the number of passes is a-fold plus b.

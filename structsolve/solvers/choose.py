@@ -9,7 +9,7 @@ import numpy as np
 from .. import registry
 from ..surrogates.given_marginals import holds_marginals
 from ..utils.params import check_types
-from .base import Solver, Start
+from .base import Solver
 from .bcfw import BCFW
 from .consensus import ConsensusADMM
 from .consensus_run import TYPICAL
@@ -19,6 +19,7 @@ from .gbcfw import GBCFW, has_segments
 from .lbfgs import LBFGS
 from .passes import subgradient
 from .problem import Problem
+from .run import Start
 from .separate import groups_of
 from .smoothing import Smoothing
 

@@ -11,11 +11,12 @@ from dataclasses import KW_ONLY
 import numpy as np
 
 from ..utils.params import parameters
-from .base import Solver, Start
+from .base import Solver
 from .consensus_run import ConsensusRun
 from .metric import check_features
 from .problem import Problem
 from .relay import RelayRun
+from .run import Start
 
 
 @parameters

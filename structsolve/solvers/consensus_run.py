@@ -7,10 +7,10 @@ from typing import Any
 import numpy as np
 
 from ..utils.arrays import part_of
-from .base import Run, Start, checked_weights
 from .held import Common, blocks
 from .metric import Moments, SpectralMetric, choose_metric, moments
 from .passes import subgradient
+from .run import Run, Start, checked_weights
 from .shard import RELAX, Answer, Order
 from .shard_engine import Engine, ThreadEngine
 

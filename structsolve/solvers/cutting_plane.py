@@ -11,8 +11,9 @@ from ..utils.arrays import part_of
 from ..utils.params import parameters
 from . import qp
 from ._bundles import Bundle, NSlackBundle, OneSlackBundle
-from .base import Run, Solver, Start, checked_weights
+from .base import Solver
 from .cut_model import Model
+from .run import Run, Start, checked_weights
 from .weight_constraints import assemble
 
 # If the gap, at its rate over the last LAST_PASSES, needs more than TOO_MANY further passes, the

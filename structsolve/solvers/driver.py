@@ -16,8 +16,8 @@ import numpy as np
 from ..lp.base import GaveUp
 from ..structure.used_columns import widened
 from ..utils.progress import Progress
-from .base import Run, relative_gap
 from .checkpoint import Checkpoint, Content, check_records, check_state
+from .run import Run, relative_gap
 from .watch import Watch
 
 logger = logging.getLogger("structsolve.solvers")

@@ -6,9 +6,10 @@ from typing import Any, ClassVar
 
 from ..utils.params import parameters
 from ._gbcfw import SegmentLoop
-from .base import Solver, Start, pieces
+from .base import Solver
 from .bcfw import SAMPLINGS
 from .bcfw_run import BCFWRun
+from .run import Start, pieces
 
 
 @parameters

@@ -6,10 +6,11 @@ from typing import Any
 
 import numpy as np
 
-from .base import Run, Solver, Start, checked_weights
+from .base import Solver
 from .curvature import Curvature
 from .gbcfw import has_segments
 from .passes import partial_sums, subgradient
+from .run import Run, Start, checked_weights
 from .sparse_dual import SHARES, SparseDual
 
 # A run with an L1 norm has settled when PATIENCE steps gained less than GAIN times `tol`.

@@ -9,8 +9,9 @@ import numpy as np
 from ..structure.losses import ClassWeights
 from ..utils.params import parameters
 from ._online import OnlineLoop
-from .base import Run, Solver, Start, checked_weights, pieces, rng_state, set_rng_state
+from .base import Solver
 from .problem import Problem
+from .run import Run, Start, checked_weights, pieces, rng_state, set_rng_state
 
 
 class Online(Solver):

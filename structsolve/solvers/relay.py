@@ -7,11 +7,11 @@ from typing import Any
 
 import numpy as np
 
-from .base import Run, Start, relative_gap, rng_state, set_rng_state
 from .bcfw import BCFW
 from .bcfw_run import BCFWRun
 from .checkpoint import check_state
 from .consensus_run import ConsensusRun
+from .run import Run, Start, relative_gap, rng_state, set_rng_state
 
 # Rounds after which BCFW takes over at any gap: where so many do not suffice, passes are left for
 # it within the usual ``max_iter``.

@@ -14,8 +14,8 @@ from typing import Any
 import numpy as np
 
 from ..utils.arrays import part_of
-from .base import Run, Start, relative_gap
 from .problem import Problem
+from .run import Run, Start, relative_gap
 
 # Numbers of the records that are sums over the groups.
 SUMS = ("primal", "dual", "gap", "oracle_calls", "cached_passes", "cuts")

@@ -10,17 +10,9 @@ import numpy as np
 from ..utils.params import parameters
 from ._sgd import SGDLoop
 from ._team import Team
-from .base import (
-    Run,
-    Solver,
-    Start,
-    batch_threads,
-    checked_weights,
-    pieces,
-    rng_state,
-    set_rng_state,
-)
+from .base import Solver
 from .problem import Problem
+from .run import Run, Start, batch_threads, checked_weights, pieces, rng_state, set_rng_state
 from .weight_constraints import assemble, check_examples
 
 # The run steps back where the primal exceeds this multiple of that at w = 0, or after so many

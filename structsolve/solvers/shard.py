@@ -9,12 +9,12 @@ import numpy as np
 
 from ..utils.arrays import part_of
 from ._bcfw import BlockLoop
-from .base import pieces
 from .bcfw_run import SMALL_GAIN
 from .held import Common, blocks
 from .metric import SpectralMetric
 from .places import Place, places
 from .problem import Problem
+from .run import pieces
 
 # Rounds between recomputations of a shard's share of w from its dual variables.
 RESYNCHRONISE = 10

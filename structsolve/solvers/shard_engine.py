@@ -7,9 +7,9 @@ from typing import Any, Protocol
 import numpy as np
 
 from ..utils.parallel import over_examples
-from .base import Start
 from .held import Common, features_of
 from .places import places
+from .run import Start
 from .shard import Answer, Order, Shard, add, grouped
 
 

@@ -7,10 +7,11 @@ from typing import Any
 import numpy as np
 
 from ._simplex import SimplexLoop
-from .base import Solver, Start
+from .base import Solver
 from .bcfw_run import BCFWRun
 from .exact_steps import simplex_duals
 from .problem import Problem
+from .run import Start
 
 # A pass ends at this share of the tolerated gap: the certified weights differ by rounding, and a
 # slightly better model is welcome.

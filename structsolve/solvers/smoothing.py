@@ -9,10 +9,11 @@ from typing import Any
 import numpy as np
 
 from ..surrogates._soft_margin import SoftMargin
-from .base import Run, Solver, Start, checked_weights
+from .base import Solver
 from .exact_steps import n_labels, simplex_duals
 from .lbfgs import LBFGS, LBFGSRun
 from .problem import Problem
+from .run import Run, Start, checked_weights
 
 # The first temperature, as a share of the margin of zero weights; factor of each further one, and
 # the least: the smooth function is then the margin but for rounding.

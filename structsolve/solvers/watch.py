@@ -11,10 +11,10 @@ from typing import Any
 
 import numpy as np
 
-from .base import Run, contradicts
 from .known_labels import KnownLabels
 from .problem import Problem
 from .questions import ask, operators_of
+from .run import Run, contradicts
 
 # Number of examples probed for the least wrong label before training.  As many are compared with
 # known labels before a run ends, and one in every pass.

@@ -12,9 +12,10 @@ import numpy as np
 
 from ..lp import ask_cones, ask_oracle
 from ..structure import calls
-from ..structure.ask import ask_loss, ask_parts, ask_power, learn_space, make_layout, pack
+from ..structure.ask import ask_loss, ask_parts, ask_power, make_layout
 from ..structure.base import Space
 from ..structure.node_space import NodeSpace
+from ..structure.pack import learn_space, pack
 from ..structure.task_loss import named_losses
 from ._memory import Guarded, Room
 

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from ..examples.packing import is_sparse
-from ..structure.ask import pack
+from ..structure.pack import pack
 from ..utils.arrays import n_rows
 from ._case import BrokenPromise, Case
 

@@ -15,8 +15,9 @@ import numpy as np
 
 from ..lp import ask_oracle
 from ..structure import calls
-from ..structure.ask import make_layout, pack
+from ..structure.ask import make_layout
 from ..structure.node_space import NodeSpace
+from ..structure.pack import pack
 from ._case import TELLING, TOLERANCE, BrokenPromise, Case
 from ._losses import losses_of
 

@@ -10,8 +10,8 @@ from typing import Any
 import numpy as np
 
 from ..potentials.mercer import Kernel
-from ..solvers.base import Start, relative_gap
 from ..solvers.problem import Problem
+from ..solvers.run import Start, relative_gap
 from ..surrogates.calls import cut
 from ..surrogates.cut_surrogate import CutSurrogate
 from ._case import Case

@@ -12,8 +12,9 @@ import numpy as np
 
 from ..lp import ask_oracle
 from ..structure import calls
-from ..structure.ask import ask_parts, ask_power, learn_space, make_layout
+from ..structure.ask import ask_parts, ask_power, make_layout
 from ..structure.node_space import NodeSpace
+from ..structure.pack import learn_space
 from ._case import TOLERANCE, BrokenPromise, Case
 
 # Number of classes that fills two vectors of eight and part of a third, and the maximum number of

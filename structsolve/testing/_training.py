@@ -8,10 +8,10 @@ from typing import Any
 import numpy as np
 
 from .. import registry
-from ..solvers.base import Start
 from ..solvers.bcfw import BCFW
 from ..solvers.choose import choose_solver
 from ..solvers.problem import Problem
+from ..solvers.run import Start
 from ._case import Case
 
 ALPHA = 0.1

@@ -12,8 +12,8 @@ from ..potentials.calls import score
 from ..potentials.linear import LinearPotentials
 from ..potentials.model import LinearModel
 from ..structure import calls
-from ..structure.ask import learn_space, pack
 from ..structure.node_space import NodeSpace
+from ..structure.pack import learn_space, pack
 from ._case import TOLERANCE, Case
 from ._declaration import equal
 from ._training import scores

@@ -35,8 +35,8 @@ from structsolve.dask import (  # noqa: E402
 from structsolve.dask.consensus import ShardedConsensusRun  # noqa: E402
 from structsolve.dask.engine import LocalEngine  # noqa: E402
 from structsolve.dask.problem import RemoteProblem  # noqa: E402
-from structsolve.solvers.base import Start  # noqa: E402
 from structsolve.solvers.driver import drive  # noqa: E402
+from structsolve.solvers.run import Start  # noqa: E402
 
 
 @pytest.fixture(scope="module")

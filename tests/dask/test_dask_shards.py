@@ -15,10 +15,10 @@ from structsolve.dask.engine import LocalEngine
 from structsolve.dask.problem import RemoteProblem
 from structsolve.dask.shard import RemoteShard
 from structsolve.solvers import BCFW, CuttingPlane, LinearConstraint
-from structsolve.solvers.base import Start
 from structsolve.solvers.driver import drive
 from structsolve.solvers.metric import Moments, SpectralMetric
 from structsolve.solvers.passes import subgradient
+from structsolve.solvers.run import Start
 from structsolve.solvers.shard import Order, Shard
 
 STRUCTURES = ("multiclass", "chain", "multilabel", "tree", "ordinal", "permutation", "mrf")

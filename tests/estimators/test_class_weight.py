@@ -26,7 +26,7 @@ from structsolve.cli.options import class_weight
 from structsolve.estimators.class_weight import class_weights
 from structsolve.estimators.fitting import hold_out
 from structsolve.plugins.mrf import MRFStructure
-from structsolve.structure.ask import learn_space
+from structsolve.structure.pack import learn_space
 
 warnings.simplefilter("ignore", ConvergenceWarning)
 rng = np.random.default_rng(7)

@@ -9,7 +9,8 @@ import structsolve
 from structsolve import StructuredSVM, get_structure
 from structsolve.plugins.dependency.space import all_trees
 from structsolve.structure import calls
-from structsolve.structure.ask import ask_loss, make_layout, pack
+from structsolve.structure.ask import ask_loss, make_layout
+from structsolve.structure.pack import pack
 
 pytestmark = pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
 

@@ -11,9 +11,9 @@ from structsolve import StructuredSVM
 from structsolve.potentials.calls import add, add_gram, dot, score
 from structsolve.potentials.linear import LinearPotentials
 from structsolve.potentials.mercer import Kernel
-from structsolve.solvers.base import Start
 from structsolve.solvers.driver import drive
 from structsolve.solvers.problem import Problem
+from structsolve.solvers.run import Start
 
 
 def chain(K, seed=0, as_sparse=False):

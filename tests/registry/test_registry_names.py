@@ -16,7 +16,7 @@ from structsolve import Named, StructuredSVM, registry
 from structsolve.cli.models import _check_scoring
 from structsolve.cli.options import UsageError
 from structsolve.registry import Registry
-from structsolve.registry.names import arguments_of
+from structsolve.registry.arguments import arguments_of
 
 BRINGS = """
 from structsolve import Named, hookimpl

@@ -9,8 +9,8 @@ from reference.objectives import optimum, primal
 from scipy import sparse
 
 import structsolve
-from structsolve.solvers.base import Start, relative_gap
 from structsolve.solvers.problem import Problem
+from structsolve.solvers.run import Start, relative_gap
 from structsolve.utils import container
 
 K = 3

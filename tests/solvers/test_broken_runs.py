@@ -4,7 +4,8 @@ import numpy as np
 import pytest
 
 from structsolve import StructuredSVM
-from structsolve.solvers.base import Run, Solver
+from structsolve.solvers.base import Solver
+from structsolve.solvers.run import Run
 
 X, Y = [np.eye(2), np.eye(2)[::-1]], [["a", "b"], ["b", "a"]]
 RECORD = {"primal": 1.0, "dual": None, "gap": None, "certified": False, "oracle_calls": 0}

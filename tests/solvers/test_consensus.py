@@ -13,7 +13,7 @@ from solver_cases import begin, follow, make_case, narrow, through_file
 import structsolve
 from structsolve import Problem, StructuredSVM, make_strips
 from structsolve.solvers import BCFW, ConsensusADMM
-from structsolve.solvers.base import relative_gap
+from structsolve.solvers.run import relative_gap
 
 METRICS = ("identity", "spectral")
 STRUCTURES = ("multiclass", "chain", "multilabel", "tree", "ordinal", "permutation", "mrf", "grid")

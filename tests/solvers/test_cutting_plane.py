@@ -11,8 +11,8 @@ from solver_cases import LOSSES, begin, check_rising, follow, make_case, through
 
 from structsolve import StructuredSVM
 from structsolve.solvers import CuttingPlane, LinearConstraint, WeightBounds, qp, qp_forms
-from structsolve.solvers.base import contradicts
 from structsolve.solvers.passes import subgradient
+from structsolve.solvers.run import contradicts
 
 BOTH = pytest.mark.parametrize("slack", ["one", "n"])
 

@@ -26,7 +26,7 @@ from structsolve.plugins.risk.own_alpha import EXPONENTS, ROWS
 from structsolve.potentials.mercer import Kernel
 from structsolve.solvers import SGD
 from structsolve.solvers.problem import Problem
-from structsolve.structure.ask import pack
+from structsolve.structure.pack import pack
 
 
 def rows(n=60, d=4, K=3, seed=0):

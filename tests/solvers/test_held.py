@@ -9,9 +9,9 @@ from solver_cases import begin, follow, through_file, word_data
 import structsolve
 from structsolve import Problem
 from structsolve.solvers import BCFW, ConsensusADMM
-from structsolve.solvers.base import relative_gap
 from structsolve.solvers.held import Common, features_of
 from structsolve.solvers.places import places
+from structsolve.solvers.run import relative_gap
 
 
 def words(structure="chain", n=24, n_features=90, states=3, seed=0, values="ones", **more):

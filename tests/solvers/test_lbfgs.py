@@ -13,8 +13,8 @@ from sklearn.linear_model import LogisticRegression
 
 from structsolve import Problem, StructuredSVM, get_structure
 from structsolve.solvers import LBFGS
-from structsolve.solvers.base import Start
 from structsolve.solvers.curvature import LONG, Curvature
+from structsolve.solvers.run import Start
 
 
 def classes(seed, n=60, columns=5):

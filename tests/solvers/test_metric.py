@@ -10,8 +10,8 @@ import structsolve
 from structsolve import Problem
 from structsolve.potentials.calls import score
 from structsolve.solvers import ConsensusADMM
-from structsolve.solvers.base import relative_gap
 from structsolve.solvers.metric import DENSER, FLOOR, SpectralMetric, moments
+from structsolve.solvers.run import relative_gap
 
 
 def rows_of(n, d, seed=0, kind="normal"):

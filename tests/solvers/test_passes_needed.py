@@ -18,7 +18,7 @@ from solver_cases import begin
 
 from structsolve import Problem, get_structure
 from structsolve.solvers import BCFW, GBCFW, SDCA, SGD, ConsensusADMM, CuttingPlane
-from structsolve.solvers.base import relative_gap
+from structsolve.solvers.run import relative_gap
 from structsolve.surrogates import Slack
 
 FILE = Path(__file__).with_name("passes_needed.json")

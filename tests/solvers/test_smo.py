@@ -19,7 +19,7 @@ from structsolve import CostMatrix, StructuredSVM
 from structsolve.potentials import mercer
 from structsolve.solvers import BCFW, SMO, choose_solver
 from structsolve.solvers._simplex import SimplexLoop
-from structsolve.solvers.base import Start
+from structsolve.solvers.run import Start
 
 
 def problem_of(K, y, weights=None, **settings):

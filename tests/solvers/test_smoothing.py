@@ -16,7 +16,7 @@ from solver_cases import COSTS, LOSSES, Case, begin, check_rising, follow, throu
 import structsolve
 from structsolve import CostMatrix, Problem, StructuredSVM
 from structsolve.solvers import BCFW, Auto, Smoothing, choose, choose_solver
-from structsolve.solvers.base import relative_gap
+from structsolve.solvers.run import relative_gap
 from structsolve.surrogates._soft_margin import SoftMargin
 from structsolve.surrogates.calls import cut
 

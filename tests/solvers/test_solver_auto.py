@@ -17,8 +17,8 @@ import structsolve
 from structsolve import Problem, StructuredSVM, make_strips
 from structsolve.solvers import BCFW, Auto, ConsensusADMM, WeightBounds, choose_solver
 from structsolve.solvers import relay as relays
-from structsolve.solvers.base import relative_gap
 from structsolve.solvers.relay import merged_duals
+from structsolve.solvers.run import relative_gap
 
 WEAK, STRONG = 1e-4, 1.0
 

@@ -6,7 +6,7 @@ from scipy.optimize import minimize
 
 from structsolve import Problem, StructuredSVM
 from structsolve.solvers import LBFGS
-from structsolve.solvers.base import Start
+from structsolve.solvers.run import Start
 from structsolve.solvers.sparse_dual import SHARES, SparseDual, mixed_entropies
 
 

@@ -8,7 +8,7 @@ import scipy.sparse as sp
 import structsolve
 from structsolve.plugins.dag import DagStructure
 from structsolve.solvers import BCFW, ConsensusADMM
-from structsolve.solvers.base import Start
+from structsolve.solvers.run import Start
 from structsolve.structure.used_columns import narrowed, widened, with_used_columns
 
 KINDS = ["multiclass", "multilabel", "dag", "chain", "shared"]

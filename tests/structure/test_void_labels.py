@@ -11,8 +11,9 @@ from structsolve.plugins.mrf import MRFStructure
 from structsolve.plugins.mrf.node_labels import read_labels
 from structsolve.structure import calls
 from structsolve.structure._weighted_losses import CountedZeroOne, WeightedNodeLoss
-from structsolve.structure.ask import ask_loss, make_layout, pack
+from structsolve.structure.ask import ask_loss, make_layout
 from structsolve.structure.node_losses import NodeLoss
+from structsolve.structure.pack import pack
 from structsolve.testing import check_structure
 
 RING = np.array([[0, 1], [1, 2], [2, 3], [3, 0]])

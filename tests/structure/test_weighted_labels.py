@@ -21,8 +21,9 @@ from structsolve.plugins.chain import ChainStructure
 from structsolve.plugins.mrf import MRFStructure
 from structsolve.plugins.tree import TreeStructure
 from structsolve.structure._weighted_losses import CountedZeroOne, WeightedNodeLoss
-from structsolve.structure.ask import ask_loss, learn_space, make_layout
+from structsolve.structure.ask import ask_loss, make_layout
 from structsolve.structure.calls import loss_value
+from structsolve.structure.pack import learn_space
 from structsolve.testing import check_structure
 
 LOSSES = [

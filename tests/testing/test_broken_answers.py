@@ -14,8 +14,8 @@ from structsolve.lp import Highs, Polytope, ask_oracle
 from structsolve.lp.base import Answer, Backend, Program
 from structsolve.plugins.chain import ChainStructure
 from structsolve.solvers import BCFW
-from structsolve.solvers.base import contradicts
 from structsolve.solvers.bcfw_run import BCFWRun
+from structsolve.solvers.run import contradicts
 from structsolve.structure.ask import make_layout
 from structsolve.structure.calls import argmax
 

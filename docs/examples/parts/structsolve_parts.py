@@ -7,7 +7,8 @@ import numpy as np
 from structsolve import Named, hookimpl
 from structsolve.io.reader import Reader
 from structsolve.potentials.calls import add, score
-from structsolve.solvers.base import Run, Solver
+from structsolve.solvers.base import Solver
+from structsolve.solvers.run import Run
 from structsolve.structure import calls
 from structsolve.surrogates import CutSurrogate
 from structsolve.surrogates.calls import cut

@@ -15,8 +15,8 @@ from structsolve.plugins.dag.svm.sparse_tree import SparseTree
 from structsolve.plugins.extreme.weights.postings import Postings
 from structsolve.potentials.mercer import Kernel
 from structsolve.potentials.model import Model
-from structsolve.solvers.base import rng_state, set_rng_state
 from structsolve.solvers.checkpoint import Checkpoint, Content, check_records
+from structsolve.solvers.run import rng_state, set_rng_state
 from structsolve.utils.parallel import effective_jobs
 from structsolve.utils.sparse import csr_of
 

@@ -9,7 +9,7 @@ from sklearn.base import clone
 from sklearn.model_selection import GridSearchCV
 
 from structsolve import FunctionStructure, StructuredSVM, get_structure
-from structsolve.plugins.functions.space import LabelTable, default_key
+from structsolve.plugins.functions.label_table import LabelTable, default_key
 
 
 @pytest.fixture(scope="module")

@@ -10,7 +10,7 @@ from checks import refused, reloaded, same
 from structsolve import AnyOf, FunctionStructure, LatentSVM, StructuredSVM, get_structure
 from structsolve.plugins.ordinal import OrdinalStructure
 from structsolve.solvers.problem import Problem
-from structsolve.structure.ask import learn_space
+from structsolve.structure.pack import learn_space
 
 pytestmark = pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
 

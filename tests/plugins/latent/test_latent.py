@@ -28,10 +28,11 @@ from structsolve.plugins.latent.sets import Sets, sets_of, split
 from structsolve.plugins.latent.states import with_classes
 from structsolve.plugins.mrf import MRFStructure
 from structsolve.solvers import BCFW, SGD, CuttingPlane, WeightBounds
-from structsolve.solvers.base import Start
 from structsolve.solvers.problem import Problem
-from structsolve.structure.ask import learn_space, make_layout
+from structsolve.solvers.run import Start
+from structsolve.structure.ask import make_layout
 from structsolve.structure.calls import augment, encode, loss_value
+from structsolve.structure.pack import learn_space
 
 pytestmark = pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
 

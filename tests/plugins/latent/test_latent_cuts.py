@@ -16,10 +16,10 @@ from structsolve.plugins.mrf import MRFStructure, grid_edges
 from structsolve.plugins.tree import TreeStructure
 from structsolve.potentials import calls
 from structsolve.solvers import BCFW, SuperModular
-from structsolve.solvers.base import Start
 from structsolve.solvers.problem import Problem
-from structsolve.structure.ask import learn_space
+from structsolve.solvers.run import Start
 from structsolve.structure.calls import difference, loss_value
+from structsolve.structure.pack import learn_space
 
 pytestmark = pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
 

@@ -13,7 +13,7 @@ from structsolve.plugins.mrf.cuts._minimum_cut import CutNetworks
 from structsolve.plugins.mrf.cuts.binary import may_cut
 from structsolve.plugins.mrf.tables.scores import graph_scores
 from structsolve.solvers import BCFW, SGD, CuttingPlane, SuperModular
-from structsolve.solvers.base import Start
+from structsolve.solvers.run import Start
 from structsolve.structure.ask import make_layout
 from structsolve.structure.calls import argmax, relax
 

@@ -12,8 +12,8 @@ from structsolve.plugins.multiclass import InteriorPoint
 from structsolve.plugins.multiclass.class_rows import ClassRows
 from structsolve.plugins.ordinal import OrdinalStructure
 from structsolve.solvers import BCFW, choose_solver
-from structsolve.solvers.base import Start
 from structsolve.solvers.problem import Problem
+from structsolve.solvers.run import Start
 from structsolve.structure import calls
 from structsolve.testing import check_solver
 

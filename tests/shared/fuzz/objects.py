@@ -31,7 +31,7 @@ from structsolve.plugins.mrf.relaxation._spanning_trees import SpanningTrees
 from structsolve.plugins.mrf.relaxation._tree_reweighted import TreeReweightedSums
 from structsolve.plugins.mrf.tables._model import GraphModel
 from structsolve.potentials.model import LinearModel
-from structsolve.solvers.base import Start
+from structsolve.solvers.run import Start
 from structsolve.structure import calls
 from structsolve.structure.ask import (
     POWERS,

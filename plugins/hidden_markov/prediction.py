@@ -1,0 +1,184 @@
+"""The predicting half of HiddenMarkovModel: states, their probabilities, and drawn sequences."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from sklearn.utils.validation import check_is_fitted
+
+from structsolve import batch
+from structsolve.estimators.common import generator_of
+from structsolve.plugins.hidden_markov.emissions import log
+from structsolve.plugins.hidden_markov.states import flat_states
+from structsolve.utils.masked import refuse_masked
+
+
+class StatePredictionMixin:
+    """Prediction of states by the chain of a fitted model."""
+
+    classes_: np.ndarray
+    start_: np.ndarray
+    transition_: np.ndarray
+    emission_: Any
+    n_jobs: int | None
+
+    def _scores(self, flat: np.ndarray, offsets: np.ndarray) -> tuple[Any, batch.Scores]:
+        space = batch.score_space("chain", len(self.classes_))
+        shared = {"transition": log(self.transition_), "start": log(self.start_)}
+        examples = space.pack_sizes(np.diff(offsets))
+        return space, batch.Scores(self.emission_.log_scores(flat), shared, examples=examples)
+
+    def _expect(
+        self, flat: np.ndarray, offsets: np.ndarray, forbidden: Any = 0.0
+    ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+        """Return probabilities of states, expected transitions, and log-likelihoods."""
+        space, scores = self._scores(flat, offsets)
+        assert scores.node is not None
+        scores.node += forbidden
+        try:
+            marginals, values = batch.marginals(space, scores, n_jobs=self.n_jobs)
+        except ValueError:
+            self._refuse_impossible(space, scores)
+            raise
+        assert marginals.node is not None and marginals.shared is not None
+        return marginals.node, marginals.shared["transition"].sum(axis=0), values
+
+    def _refuse_impossible(self, space: Any, scores: batch.Scores) -> None:
+        bounds = batch.argmax(space, scores, n_jobs=self.n_jobs)[2]
+        if not (bounds > -np.inf).all():
+            raise ValueError(
+                f"X, example {int((bounds == -np.inf).argmax())}: the model gives it the "
+                "probability 0; fit with smoothing above 0"
+            )
+
+    def _given(self, X: Any) -> tuple[np.ndarray, np.ndarray]:
+        check_is_fitted(self, "transition_")
+        refuse_masked(X, "X", "fill them in, x.filled(0.0)")
+        return self.emission_.read(X, learn=False)
+
+    def log_likelihood(self, X: Any) -> float:
+        """Return the log-probability of all sequences, whatever their states.
+
+        Parameters
+        ----------
+        X : list of sequences
+
+        Returns
+        -------
+        float
+            The sum of natural logarithms (of densities, for "gaussian").
+        """
+        return float(self._expect(*self._given(X))[2].sum())
+
+    def score(self, X: Any, y: Any = None) -> float:
+        """Return the log-likelihood of X, or the share of right states.
+
+        Parameters
+        ----------
+        X : list of sequences
+        y : list, optional
+            True states.
+
+        Returns
+        -------
+        float
+        """
+        if y is None:
+            return self.log_likelihood(X)
+        _, offsets = self._given(X)
+        true = flat_states(y, offsets)
+        hidden = [label is None for label in true]
+        if any(hidden):
+            i = int(np.searchsorted(offsets, hidden.index(True), side="right")) - 1
+            raise ValueError(f"y, example {i}: found None in place of a state, expected all states")
+        guessed = np.concatenate(self.predict(X)).tolist()
+        return float(np.mean([bool(a == b) for a, b in zip(guessed, true)]))
+
+    def predict(self, X: Any) -> list[np.ndarray]:
+        """Return the most likely states of every sequence.
+
+        Parameters
+        ----------
+        X : list of sequences
+
+        Returns
+        -------
+        list of ndarray
+        """
+        flat, offsets = self._given(X)
+        space, scores = self._scores(flat, offsets)
+        labels, _, bounds = batch.argmax(space, scores, n_jobs=self.n_jobs)
+        if not (bounds > -np.inf).all():
+            self._refuse_impossible(space, scores)
+        return np.split(self.classes_[labels], offsets[1:-1])
+
+    def predict_proba(self, X: Any) -> list[np.ndarray]:
+        """Return the probability of each state at every position, given the sequence.
+
+        Parameters
+        ----------
+        X : list of sequences
+
+        Returns
+        -------
+        list of ndarray of shape (length, K)
+        """
+        flat, offsets = self._given(X)
+        return np.split(self._expect(flat, offsets)[0], offsets[1:-1])
+
+    #: The chain's name for the same.
+    predict_marginals = predict_proba
+
+    def predict_kbest(self, X: Any, k: int) -> list[list[tuple[np.ndarray, float]]]:
+        """Return the k most likely sequences of states, with their log-probabilities.
+
+        Parameters
+        ----------
+        X : list of sequences
+        k : int
+
+        Returns
+        -------
+        list of list of (ndarray, float)
+            Of states and observations together, best first.
+        """
+        flat, offsets = self._given(X)
+        space, scores = self._scores(flat, offsets)
+        labels, values = batch.k_best(space, scores, k, n_jobs=self.n_jobs)
+        return [list(zip(self.classes_[one], each.tolist())) for one, each in zip(labels, values)]
+
+    def sample(self, lengths: Any, random_state: Any = None) -> tuple[list[Any], list[np.ndarray]]:
+        """Draw sequences.
+
+        Parameters
+        ----------
+        lengths : sequence of int
+            Length of each sequence, at least 0.
+        random_state : int, Generator or None, optional
+
+        Returns
+        -------
+        X : list of ndarray
+        states : list of ndarray
+        """
+        check_is_fitted(self, "transition_")
+        given = np.asarray(lengths)
+        if given.ndim != 1 or (given.size and given.dtype.kind not in "iu"):
+            raise ValueError(
+                f"lengths is {lengths!r}, expected a list with an integer for each sequence"
+            )
+        if given.size and given.min() < 0:
+            i = int(given.argmin())
+            raise ValueError(f"lengths, example {i}: found {given[i]}, expected at least 0")
+        rng, K = generator_of(random_state), len(self.classes_)
+        X, Y = [], []
+        for length in given.tolist():
+            states: list[int] = []
+            while len(states) < length:
+                p = self.transition_[states[-1]] if states else self.start_
+                states.append(int(rng.choice(K, p=p)))
+            numbers = np.array(states, dtype=np.int64)
+            X.append(self.emission_.draw(numbers, rng))
+            Y.append(self.classes_[numbers])
+        return X, Y

@@ -1,0 +1,145 @@
+"""Tokens of label sequences as flat arrays, and their names in messages."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from itertools import chain
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from structsolve.utils.suggest import a_type
+
+Labels = Sequence[Any] | NDArray[Any]
+
+
+def paired(
+    y_true: Sequence[Labels], y_pred: Sequence[Labels]
+) -> tuple[NDArray[Any], NDArray[Any], NDArray[np.intp]]:
+    """Return both sides as flat arrays of tokens, and the lengths that they share.
+
+    Parameters
+    ----------
+    y_true, y_pred : sequence of sequences of str or int
+
+    Returns
+    -------
+    true, pred : ndarray of shape (n_tokens,)
+    lengths : ndarray of int of shape (n_sequences,)
+
+    Raises
+    ------
+    ValueError
+        For unequal lengths, mixed types, and no labels at all.
+    """
+    true, lengths = flatten(y_true, "y_true")
+    pred, others = flatten(y_pred, "y_pred")
+    if lengths.size != others.size:
+        raise ValueError(
+            f"y_true has {lengths.size} sequences and y_pred has {others.size}; "
+            "expected the same number"
+        )
+    uneven = np.flatnonzero(lengths != others)
+    if uneven.size:
+        i = uneven[0]
+        raise ValueError(
+            f"y_true[{i}] has {lengths[i]} labels and y_pred[{i}] has {others[i]}; expected the "
+            "same number in both"
+        )
+    if not true.size:
+        raise ValueError("y_true holds no labels; there is nothing to score")
+    if (true.dtype.kind == "U") != (pred.dtype.kind == "U"):
+        raise ValueError(
+            f"y_true holds labels such as {true[0].item()!r} and y_pred such as "
+            f"{pred[0].item()!r}; expected strings in both or integers in both"
+        )
+    return true, pred, lengths
+
+
+def token_name(name: str, starts: NDArray[np.intp], position: Any) -> str:
+    """Name a token of flat labels for messages.
+
+    Parameters
+    ----------
+    name : str
+        Name of the argument.
+    starts : ndarray of int
+        First token of each sequence.
+    position : int
+        Position of the token among all tokens.
+
+    Returns
+    -------
+    str
+        A name such as ``y_true[2][5]``.
+    """
+    example = int(np.searchsorted(starts, position, side="right")) - 1
+    return f"{name}[{example}][{int(position) - int(starts[example])}]"
+
+
+def flatten(sequences: Sequence[Labels], name: str) -> tuple[NDArray[Any], NDArray[np.intp]]:
+    """Put all labels into one array.
+
+    Parameters
+    ----------
+    sequences : sequence of sequences of str or int
+    name : str
+        Name of the argument in messages.
+
+    Returns
+    -------
+    flat : ndarray of str or of int64, shape (n_tokens,)
+    lengths : ndarray of int, shape (n_sequences,)
+
+    Raises
+    ------
+    ValueError
+        For anything but a sequence of sequences, or mixed strings and numbers; names the position.
+    """
+    if isinstance(sequences, str) or not hasattr(sequences, "__iter__"):
+        raise ValueError(
+            f"{name} is {a_type(sequences)}; expected a list of label sequences, one per example"
+        )
+    sequences = list(sequences)
+    for i, one in enumerate(sequences):
+        if (
+            isinstance(one, (str, bytes, dict))
+            or not hasattr(one, "__len__")
+            or getattr(one, "ndim", 1) != 1
+        ):
+            shown = repr(one) if len(repr(one)) < 60 else a_type(one)
+            raise ValueError(
+                f"{name}[{i}] is {shown}; expected a sequence of labels.  Wrap a single sequence "
+                "as [labels]; for one label per example use sklearn.metrics"
+            )
+    lengths = np.fromiter(map(len, sequences), dtype=np.intp, count=len(sequences))
+    flat = list(
+        chain.from_iterable(
+            one.tolist() if isinstance(one, np.ndarray) else one for one in sequences
+        )
+    )
+    text = [isinstance(label, str) for label in flat]
+    if all(text):
+        return np.array(flat, dtype=np.str_), lengths
+    if not any(text):
+        try:
+            plain = np.array(flat)
+            with np.errstate(invalid="ignore"):
+                whole = plain.astype(np.int64)
+            if plain.dtype.kind in "biuf" and plain.ndim == 1 and (whole == plain).all():
+                return whole, lengths
+        except (TypeError, ValueError, OverflowError):
+            pass
+
+    def odd(label: Any) -> bool:
+        if isinstance(label, str):
+            return not text[0]
+        return text[0] or not isinstance(label, (int, float, np.number)) or label != np.floor(label)
+
+    position = next((i for i, label in enumerate(flat) if odd(label)), 0)
+    expected = "a string, like the other labels" if text[0] else "strings only or integers only"
+    raise ValueError(
+        f"{token_name(name, np.cumsum(lengths) - lengths, position)} is {flat[position]!r}; "
+        f"expected {expected}"
+    )
