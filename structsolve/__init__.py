@@ -37,7 +37,7 @@ _HOMES = {
     "TaskLoss": "structure.task_loss",
     "FunctionStructure": "plugins.functions",
     "Structure": "structure.base",
-    "Space": "structure.base",
+    "Space": "structure.space",
     "NodeSpace": "structure.node_space",
     "ConePair": "structure.base",
     "Block": "potentials.weight_layout",
@@ -81,9 +81,10 @@ if TYPE_CHECKING:
     from .potentials.weight_layout import Block, WeightLayout
     from .registry import get_structure, list_plugins
     from .solvers.problem import Problem
-    from .structure.base import ConePair, Space, Structure
+    from .structure.base import ConePair, Structure
     from .structure.losses import ClassWeights, CostMatrix
     from .structure.node_space import NodeSpace
+    from .structure.space import Space
     from .structure.task_loss import TaskLoss
     from .structure.weighted_labels import WeightedLabels
 

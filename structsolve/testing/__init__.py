@@ -48,8 +48,8 @@ structure in plain Python, checked in one line:
 from __future__ import annotations
 
 from ._backends import check_backend
-from ._case import BrokenPromise
 from ._hosts import check_metric, check_reader
+from ._promise import BrokenPromise
 from ._searches import check_search
 from ._sizes import SlowOperator
 from ._solvers import check_loss, check_solver

@@ -11,7 +11,7 @@ from .. import registry
 from ..lp import ask_polytopes, make_backend
 from ..lp.base import make_program
 from ..lp.polytope import bound_of
-from ._case import BrokenPromise, short
+from ._promise import BrokenPromise, short
 
 # Tolerances for accurate and for other backends, in units of the largest cost.
 ACCURATE, ROUGH = 1e-6, 2e-2

@@ -18,70 +18,14 @@ from ..structure.node_space import NodeSpace
 from ..structure.pack import learn_space, pack
 from ..structure.task_loss import named_losses
 from ._memory import Guarded, Room
+from ._promise import TOLERANCE, BrokenPromise, agree, kind_of, short
 
-# Tolerance for rounding of sums of parts.
-TOLERANCE = 1e-9
 # Scores that reveal most faults: slow checks use only these.
 TELLING = ("random", "tied", "zero")
 
 
-class BrokenPromise(AssertionError):
-    """A structure, or a plugin's operator for it, violates its declaration.
-
-    Parameters
-    ----------
-    message : str
-    structure : object, optional
-        The structure that was checked.
-    example : int, optional
-        Number of the example, if any.
-    theta : ndarray, optional
-        Scores of the operator's last call.
-    case : Case, optional
-        The data set: ``X``, ``Y``, ``space``, ``examples``, and the operators bound to them.
-
-    Examples
-    --------
-    An oracle's answer can be reproduced::
-
-        from structsolve.structure import calls
-
-        try:
-            check_structure(MyStructure())
-        except BrokenPromise as broken:
-            calls.argmax(broken.case.oracle, broken.example, broken.theta)
-    """
-
-    def __init__(
-        self,
-        message: str,
-        structure: Any = None,
-        example: int | None = None,
-        theta: np.ndarray | None = None,
-        case: Any = None,
-    ):
-        super().__init__(message)
-        self.structure, self.example, self.theta, self.case = structure, example, theta, case
-
-
-def _agree(actual: np.ndarray, expected: np.ndarray, tolerance: float) -> bool:
-    """Compare like ``np.allclose``, which is several times slower on a few numbers."""
-    same = actual == expected
-    if same.all():
-        return True
-    with np.errstate(invalid="ignore"):
-        close = np.abs(actual - expected) <= tolerance * (1 + np.abs(expected))
-    return bool((same | (close & np.isfinite(expected))).all())
-
-
 def _is_theta(x: Any) -> bool:
     return isinstance(x, np.ndarray) and x.dtype == np.float64
-
-
-def _kind(value: Any) -> str:
-    dtype = getattr(value, "dtype", None)
-    of = f" of {dtype}" if dtype is not None else ""
-    return f"type {type(value).__module__}.{type(value).__qualname__}{of}"
 
 
 def _halved(labels: Any) -> Any:
@@ -90,12 +34,6 @@ def _halved(labels: Any) -> Any:
         return type(labels)(_halved(label) for label in labels)
     whole = isinstance(labels, (int, np.integer)) or getattr(labels, "dtype", bool) in (int, "i4")
     return labels % 2 if whole else labels
-
-
-def short(value: Any) -> str:
-    """Return a value's text in messages."""
-    text = value if isinstance(value, str) else repr(value)
-    return text if len(text) <= 400 else f"{text[:400]}..."
 
 
 class Case:
@@ -203,7 +141,7 @@ class Case:
         theta = self.latest[1] if self.latest[0] == i else None
         shown = short(actual), short(expected)
         if shown[0] == shown[1]:  # they differ in something not shown, such as their types
-            shown = f"{shown[0]} of {_kind(actual)}", f"{shown[1]} of {_kind(expected)}"
+            shown = f"{shown[0]} of {kind_of(actual)}", f"{shown[1]} of {kind_of(expected)}"
         raise BrokenPromise(
             f"{self.structure!r}: {what} breaks a promise: it {promise} (case {self.number}, "
             f"random_state {self.seed}{where}). Found {shown[0]}, expected {shown[1]}. To see it "
@@ -247,7 +185,7 @@ class Case:
         the check.
         """
         actual, expected = np.asarray(actual), np.asarray(expected)
-        if actual.shape != expected.shape or not _agree(actual, expected, tolerance):
+        if actual.shape != expected.shape or not agree(actual, expected, tolerance):
             self.fail(what, promise.format(*quoted) if quoted else promise, i, actual, expected)
 
     # -- labels and scores -----------------------------------------------------------------------

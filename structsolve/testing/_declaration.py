@@ -10,7 +10,8 @@ import numpy as np
 from ..examples.packing import is_sparse
 from ..structure.pack import pack
 from ..utils.arrays import n_rows
-from ._case import BrokenPromise, Case
+from ._case import Case
+from ._promise import BrokenPromise
 
 
 def check_parameters(structure: Any) -> None:

@@ -15,8 +15,8 @@ from .. import registry
 from ..estimators.structured_svm import StructuredSVM
 from ..evaluation.scorers import get_scorer
 from ..utils.arrays import n_rows
-from ._case import BrokenPromise, short
 from ._declaration import equal
+from ._promise import BrokenPromise, short
 
 # Lines that are invalid in every format of numbers.
 NOISE = b"\x00 : , ;; \xff\n{[<\n"

@@ -18,8 +18,9 @@ from ..structure import calls
 from ..structure.ask import make_layout
 from ..structure.node_space import NodeSpace
 from ..structure.pack import pack
-from ._case import TELLING, TOLERANCE, BrokenPromise, Case
+from ._case import TELLING, Case
 from ._losses import losses_of
+from ._promise import TOLERANCE, BrokenPromise
 
 # Number of labels compared with another; number of scores for which threads are compared with one.
 PAIRS = 12

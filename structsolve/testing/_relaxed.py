@@ -9,7 +9,8 @@ import numpy as np
 from ..lp.cones import PolytopeCones
 from ..structure import calls
 from ..structure.base import ConePair
-from ._case import TOLERANCE, Case
+from ._case import Case
+from ._promise import TOLERANCE
 
 # The accuracy of linear-programming solvers.
 LOOSE = 1e-6

@@ -15,7 +15,8 @@ from ..structure import calls
 from ..structure.ask import ask_parts, ask_power, make_layout
 from ..structure.node_space import NodeSpace
 from ..structure.pack import learn_space
-from ._case import TOLERANCE, BrokenPromise, Case
+from ._case import Case
+from ._promise import TOLERANCE, BrokenPromise
 
 # Number of classes that fills two vectors of eight and part of a third, and the maximum number of
 # labels.

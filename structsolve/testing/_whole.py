@@ -14,8 +14,9 @@ from ..potentials.model import LinearModel
 from ..structure import calls
 from ..structure.node_space import NodeSpace
 from ..structure.pack import learn_space, pack
-from ._case import TOLERANCE, Case
+from ._case import Case
 from ._declaration import equal
+from ._promise import TOLERANCE
 from ._training import scores
 
 # Number of columns with one nonzero per row: packing stores them as sparse.
