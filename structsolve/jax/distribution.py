@@ -103,32 +103,39 @@ class Distribution(NumberMethods[jax.Array], Function):
 
         return self.compiled(kind, of, given, others, labels)
 
+    def _number(
+        self,
+        kind: str,
+        batch: Mapped,
+        labels: Any,
+        arrays: Any,
+        others: Any,
+        *,
+        by_other: bool = False,
+    ) -> Number:
+        """Return the number at these scores: the one of the last call, if it takes them."""
+        labels = None if labels is None else batch.batch.places.labels(batch.rows(labels))
+        known = batch.kept.get(by_other)
+        if known is None or not known.again(batch.blocks, (arrays, others), labels):
+            scores = batch.scores(arrays), labels, batch.scores(others) if others else None
+            known = Number(kind, batch.batch.space, *scores, self.loss, by_other=by_other)
+            batch.kept[by_other] = known
+        return known
+
     def _function(self, kind: str, given: Given, two: bool, labelled: bool) -> Any:
         """Return the function of scores and second scores, labels, lengths."""
         k, numbers = len(given.arrays), jax.ShapeDtypeStruct((given.n,), given.arrays[0].dtype)
 
-        def number(
-            batch: Mapped, labels: Any, arrays: Any, others: Any, way: bool = False
-        ) -> Number:
-            labels = None if labels is None else batch.batch.places.labels(batch.rows(labels))
-            known = batch.kept.get(way)
-            if known is None or not known.again(batch.blocks, (arrays, others), labels):
-                scores = batch.scores(arrays), labels, batch.scores(others) if two else None
-                known = Number(kind, batch.batch.space, *scores, self.loss, by_other=way)
-                batch.kept[way] = known
-            return known
-
         def host(batch: Mapped, labels: Any, *arrays: Any) -> Any:
-            own = number(batch, labels, arrays[:k], arrays[k:])
+            own = self._number(kind, batch, labels, arrays[:k], arrays[k:])
             return batch.numbers(own.values(self.n_jobs))
 
         ways = (False, True) if two else (False,)
 
-        def gradients(
-            batch: Mapped, weights: Any, each: bool, labels: Any, arrays: Any, others: Any
-        ) -> list[Any]:
+        def gradients(batch: Mapped, weights: Any, each: bool, *rest: Any) -> list[Any]:
             run = {"weights": weights, "each": each or bool(batch.lead), "n_jobs": self.n_jobs}
-            return [number(batch, labels, arrays, others, way).gradient(**run) for way in ways]
+            numbers = (self._number(kind, batch, *rest, by_other=way) for way in ways)
+            return [own.gradient(**run) for own in numbers]
 
         def along(batch: Mapped, labels: Any, arrays: Any, others: Any, moves: Any) -> Any:
             parts = gradients(batch, None, True, labels, arrays, others)
@@ -152,10 +159,8 @@ class Distribution(NumberMethods[jax.Array], Function):
             answer: list[Any] = [np.empty(batch.batch.places.examples.n)]
             run: dict[str, Any] = {"values": answer[0], "each": True, "n_jobs": self.n_jobs}
             for way in ways:
-                own, out = (
-                    number(batch, labels, arrays[:k], arrays[k:], way),
-                    batch.target(len(answer)),
-                )
+                own = self._number(kind, batch, labels, arrays[:k], arrays[k:], by_other=way)
+                out = batch.target(len(answer))
                 part = own.gradient(**run, out=out)
                 answer += out[1] if part is None else batch.apart(part, True)
                 run["values"] = None
