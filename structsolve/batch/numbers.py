@@ -308,7 +308,7 @@ def _outside(binding: Binding, labels: np.ndarray) -> np.ndarray | None:
         None if block is None else np.zeros((int(rows[-1]), *block.shape)) for block, rows in blocks
     )
     zeros: Any = Scores(node, None, edge, examples)
-    zeros.places = SimpleNamespace(space=space, binding=binding)
+    zeros.places = SimpleNamespace(space=space, binding=binding, index=None)
     inside, _, _ = argmax(space, zeros)
     outside = np.zeros(examples.n, dtype=bool)
     ranges = [(0, examples.n)]
