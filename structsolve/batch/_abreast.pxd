@@ -41,12 +41,13 @@ cdef class Abreast:
     cdef readonly Py_ssize_t K, count, bytes
     cdef Py_ssize_t rows, stride, transition, start, end
     cdef bint even                  # chains of one length
+    cdef const int64_t[::1] all     # the order of these
     cdef bint forbids               # some pair is forbidden
     cdef double top                 # the largest score of a pair
     cdef double end_tops            # of the first state, and of the last: the largest, added
     # Pairs' scores less the largest, 0 where forbidden, (K, K); their exponentials; transposed; the
     # scores of the first state, and of the last, less the largest.
-    cdef object tables
+    cdef object tables, exponentials
     cdef const float* scores
 
     # The order of the examples of a range: the longest first, so that those of a block are about
@@ -93,5 +94,5 @@ cdef class Abreast:
                        double* out) noexcept nogil
 
 
-# None if the loops do not fit.
-cdef Abreast abreast_of(projection, Sheet sheet)
+# None if the loops do not fit.  The memory is that of `own`, of the same sheet's last scores.
+cdef Abreast abreast_of(projection, Sheet sheet, Abreast own=*)

@@ -36,7 +36,7 @@ cdef class Abreast:
 
     cdef const int64_t[::1] order(self, Py_ssize_t first, Py_ssize_t last):
         if self.even:
-            return np.arange(first, last)
+            return self.all[first:last]
         lengths = np.diff(np.asarray(self.sheet.layout.examples.offsets)[first : last + 1])
         # Those of one length keep their order, so sums over chains do not depend on threads.
         return first + np.argsort(-lengths, kind="stable")
@@ -213,8 +213,7 @@ cdef class Abreast:
         self.add_means(b, table, out)
 
 
-cdef Abreast abreast_of(projection, Sheet sheet):
-    cdef Abreast own
+cdef Abreast abreast_of(projection, Sheet sheet, Abreast own=None):
     cdef PartLayout layout = sheet.layout
     cdef Py_ssize_t s, t, K = sheet.node.cols, stride = sheet.node.stride
     cdef double low, ignored
@@ -234,10 +233,16 @@ cdef Abreast abreast_of(projection, Sheet sheet):
     for _, array in sheet.tables:
         if cnp.PyArray_TYPE(array) != cnp.NPY_FLOAT:
             return None
-    own = Abreast.__new__(Abreast)
+    if own is None:
+        own = Abreast.__new__(Abreast)
+        size = K * stride
+        own.exponentials = cnp.PyArray_EMPTY(1, &size, cnp.NPY_DOUBLE, 0)
+        size = 3 * K * K + 2 * K
+        own.tables = cnp.PyArray_EMPTY(1, &size, cnp.NPY_FLOAT, 0)
+        own.even = layout.offsets[layout.n] == layout.n * layout.max_nodes
+        own.all = np.arange(layout.n)
     own.loops, own.sheet, own.K, own.count = own_loops, sheet, K, own_loops.lanes
     own.rows = max(layout.max_nodes + 1, K)
-    own.even = layout.offsets[layout.n] == layout.n * layout.max_nodes
     own.transition, own.start, own.end = starts
     own.stride = stride
     # Rows of scores, of two kinds of messages, and two of spare(); a table.
@@ -254,12 +259,8 @@ cdef Abreast abreast_of(projection, Sheet sheet):
     own.end_tops = tops[0] + tops[1]
     loops.range(K, pairs, stride, K, INFINITY, &low, &ignored)
     own.forbids = low == -INFINITY
-    size = K * stride
-    numbers = cnp.PyArray_EMPTY(1, &size, cnp.NPY_DOUBLE, 0)
-    exponentials = <double*>cnp.PyArray_DATA(numbers)
+    exponentials = <double*>cnp.PyArray_DATA(own.exponentials)
     loops.exp_rows(K, pairs, stride, K, own.top, exponentials)
-    size = 3 * K * K + 2 * K
-    own.tables = cnp.PyArray_EMPTY(1, &size, cnp.NPY_FLOAT, 0)
     own.scores = table = <float*>cnp.PyArray_DATA(own.tables)
     for s in range(K):
         for t in range(K):

@@ -2,6 +2,7 @@
 
 import numpy as np
 
+cimport numpy as cnp
 from libc.math cimport INFINITY, fabs, isfinite
 from libc.stdint cimport int64_t
 from libc.string cimport memcpy, memset
@@ -10,10 +11,13 @@ from ..operators cimport Loss, Oracle, Parts, Projection
 from ..part_layout cimport PartLayout
 from ..utils.alignment cimport align
 from ._abreast cimport ABREAST_MOST, Abreast, Block, abreast_of
-from ._passes cimport Pass, Room, by_size, number_of
+from ._passes cimport Pass, Room, by_size, data_of, number_of
 from ._sheets cimport Sheet
 
 from ._passes import in_rooms, over_ranges
+
+
+cnp.import_array()
 
 
 cdef enum Kind:
@@ -76,13 +80,6 @@ cdef void _centre(Py_ssize_t rows, Py_ssize_t stride, Py_ssize_t K, double* x) n
                 x[r * stride + s] -= top
 
 
-def _with_spare(array, dtype):
-    # There may be no entries, of which nobody can take the address.
-    answer = np.zeros(len(array) + 1, dtype)
-    answer[:len(array)] = array
-    return answer
-
-
 cdef class Numbers(Pass):
     """One number of the distribution of each example, and its gradient by the scores.
 
@@ -99,10 +96,8 @@ cdef class Numbers(Pass):
         `scores` are the second ones, `other` the first.
     parts : Parts, optional
         For numbers of labels.
-    labels : ndarray of int32, optional
-        Labels of all examples, concatenated and checked.
-    outside : ndarray of bool, optional
-        Examples whose label is none of the space: its probability is 0.
+    labels, outside
+        See :meth:`again`.
     loss : Loss, optional
         Must have costs.
     """
@@ -114,8 +109,9 @@ cdef class Numbers(Pass):
     cdef LabelingProjection labeling    # the same, or None
     cdef Parts parts
     cdef Loss loss
-    cdef const int[::1] labels
-    cdef const unsigned char[::1] outside
+    cdef object owners              # of these two
+    cdef const int* labels          # NULL: none
+    cdef const unsigned char* outside   # NULL: no example's label is
     cdef Py_ssize_t vector_size, entries
     cdef Abreast second             # those of the other scores; or None
     cdef double* values             # of numbers that are written beside gradients; or NULL
@@ -131,26 +127,38 @@ cdef class Numbers(Pass):
                 or self.kind in (LOG_PROBA, EXPECTED_LOSS) and (parts is None or labels is None)
                 or self.kind == EXPECTED_LOSS and (loss is None or not loss.has_costs)):
             raise ValueError(f"kind is {kind!r}, whose operands are missing")
-        n = scores.layout.n
-        if labels is not None:
-            self.labels = _with_spare(labels, np.int32)
-        self.outside = (np.zeros(n + 1, np.uint8) if outside is None else
-                        _with_spare(outside, np.uint8))
-        if labels is not None and (self.labels.shape[0] <= scores.layout.label_offsets[n]
-                                   or self.outside.shape[0] <= n):
-            raise ValueError(f"labels: found {len(labels)}, expected those of {n} examples")
         self.vector_size = scores.layout.max_theta + 8
         self.entries = self.vector_size + (0 if parts is None else parts.max_entries)
+        self.again(labels, outside)
+
+    def again(self, labels=None, outside=None):
+        """Take other labels, and what the sheets hold by now.
+
+        Parameters
+        ----------
+        labels : ndarray of int32, optional
+            Labels of all examples, concatenated and checked.
+        outside : ndarray of bool, optional
+            Examples whose label is none of the space: its probability is 0.
+        """
+        cdef PartLayout layout = self.scores.layout
+        self.owners, self.labels, self.outside = (labels, outside), NULL, NULL
+        if labels is not None:
+            self.labels = <const int*>data_of(labels, cnp.NPY_INT32,
+                                              layout.label_offsets[layout.n], False)
+        if outside is not None:
+            self.outside = <const unsigned char*>data_of(outside, cnp.NPY_BOOL, layout.n, False)
+        self.values = NULL
         self.open_abreast()
 
     cdef int open_abreast(self) except -1:
         cdef Abreast bounded
         if self.kind == EXPECTED_LOSS:
             return 0
-        self.lanes = abreast_of(self.projection, self.scores)
+        self.lanes = abreast_of(self.projection, self.scores, self.lanes)
         if self.lanes is None or self.other is None:
             return 0
-        self.second = abreast_of(self.projection, self.other)
+        self.second = abreast_of(self.projection, self.other, self.second)
         bounded = self.lanes if self.by_other else self.second
         if self.second is None or bounded.forbids:  # cross-entropies may be infinite
             self.lanes = self.second = None
@@ -163,10 +171,26 @@ cdef class Numbers(Pass):
         # Behind the table, what Abreast.covariances() needs.
         cdef Py_ssize_t K = self.lanes.K
         tables = self.lanes.tables
-        table = tables[: K**2] if self.kind == ENTROPY else np.asarray(self.table)
+        table = tables[: K**2] if self.kind == ENTROPY else np.asarray(self.table)[: K**2]
         along = table * tables[K**2 : 2 * K**2]
         self.table = np.concatenate([table, along, along.reshape(K, K).T.ravel()])
         return 0
+
+    def piece(self, Py_ssize_t first, Py_ssize_t last, Room room not None):
+        """Compute the numbers of the examples first .. last - 1."""
+        cdef Py_ssize_t i = 0, n = last - first
+        cdef const int64_t[::1] order
+        if self.lanes is not None:
+            order = self.lanes.order(first, last)
+            with nogil:
+                while i < n:
+                    self.several(&order[i], min(self.lanes.count, n - i), self.values, room)
+                    i += self.lanes.count
+            return
+        with nogil:
+            for i in range(first, last):
+                self.scores.read(i, &room.theta[0])
+                self.values[i] = self.number(i, &room.theta[0], &room.dense[0], room)
 
     cdef int several(self, const int64_t* chains, Py_ssize_t n, double* out,
                      Room room) except -1 nogil:
@@ -390,10 +414,13 @@ cdef class Numbers(Pass):
         second.scores = self.second.spare(second)
 
     cdef double log_proba(self, const Block* b, Py_ssize_t lane, Py_ssize_t i) noexcept nogil:
-        return -INFINITY if self.outside[i] else self.lanes.log_proba(b, lane, self.label(i))
+        return -INFINITY if self.is_outside(i) else self.lanes.log_proba(b, lane, self.label(i))
+
+    cdef bint is_outside(self, Py_ssize_t i) noexcept nogil:
+        return self.outside != NULL and self.outside[i]
 
     cdef const int* label(self, Py_ssize_t i) noexcept nogil:
-        return &self.labels[self.parts.layout.label_offsets[i]]
+        return self.labels + self.parts.layout.label_offsets[i]
 
     cdef int check_within(self, Py_ssize_t i, const double* mu, const double* theta) except -1 nogil:
         cdef Py_ssize_t j
@@ -418,7 +445,7 @@ cdef class Numbers(Pass):
         cdef const double* value = &room.value[self.vector_size]
         cdef double total = 0
         cdef Py_ssize_t k
-        if self.outside[i]:
+        if self.is_outside(i):
             return -INFINITY
         for k in range(self.encode(i, room)):
             if value[k] != 0:
@@ -453,49 +480,32 @@ cdef class Numbers(Pass):
         return self.loss.costs(i, nu, True, 1, out)
 
 
-def numbers_of(Numbers numbers not None, double[::1] values not None, n_jobs, list rooms):
+def numbers_of(Numbers numbers not None, cnp.ndarray values not None, n_jobs, list rooms):
     """Compute numbers.
 
     Parameters
     ----------
     numbers : Numbers
-    values : ndarray of shape (n,)
+    values : ndarray of float64 of shape (n,)
         Written.
     n_jobs, rooms
         See :func:`in_rooms`.
     """
     cdef PartLayout layout = numbers.scores.layout
-    if values.shape[0] != layout.n:
-        raise ValueError(f"values: found {values.shape[0]}, expected {layout.n}")
-
-    def piece(Py_ssize_t first, Py_ssize_t last, Room room):
-        cdef Py_ssize_t i, size
-        cdef const int64_t[::1] order
-        if numbers.lanes is not None:
-            order, i = numbers.lanes.order(first, last), 0
-            with nogil:
-                while i < last - first:
-                    size = min(numbers.lanes.count, last - first - i)
-                    numbers.several(&order[i], size, &values[0], room)
-                    i += size
-            return
-        with nogil:
-            for i in range(first, last):
-                numbers.scores.read(i, &room.theta[0])
-                values[i] = numbers.number(i, &room.theta[0], &room.dense[0], room)
-
     work_bytes = numbers.projection.work_bytes
     if numbers.other is not None:
         work_bytes += work_bytes + 64
     if numbers.lanes is not None:
         numbers.bytes = work_bytes
         work_bytes += numbers.lanes.bytes + 64
-    in_rooms(piece, layout.examples.offsets, n_jobs, rooms, layout, work_bytes,
+    numbers.values = <double*>data_of(values, cnp.NPY_DOUBLE, layout.n)
+    in_rooms(numbers.piece, layout.examples.offsets, n_jobs, rooms, layout, work_bytes,
              entries=numbers.entries)
+    numbers.values = NULL
 
 
 def gradients_of(Numbers numbers not None, Sheet out not None, *, const double[::1] weights,
-                 double[::1] values, const int64_t[::1] bounds not None, n_jobs, list rooms):
+                 cnp.ndarray values, const int64_t[::1] bounds not None, n_jobs, list rooms):
     """Compute gradients by the scores, those of shared blocks summed or for each example.
 
     Parameters
@@ -513,9 +523,7 @@ def gradients_of(Numbers numbers not None, Sheet out not None, *, const double[:
     if values is not None and numbers.lanes is None:
         numbers_of(numbers, values, n_jobs, rooms)
     elif values is not None:
-        if values.shape[0] != numbers.scores.layout.n:
-            raise ValueError(f"values: found {values.shape[0]}, expected one per example")
-        numbers.values = &values[0]     # of the same passes
+        numbers.values = <double*>data_of(values, cnp.NPY_DOUBLE, numbers.scores.layout.n)
     work = numbers.projection.work_bytes
     if numbers.kind >= ENTROPY and not numbers.by_other:
         work = max(2 * work + 64, numbers.projection.derivative_bytes())

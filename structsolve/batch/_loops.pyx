@@ -2,6 +2,7 @@
 
 import numpy as np
 
+cimport numpy as cnp
 from libc.math cimport NAN, isfinite
 from libc.stdint cimport int64_t
 from libc.string cimport memset
@@ -11,19 +12,22 @@ from ..surrogates._fenchel_young cimport FenchelYoung
 from ..surrogates.base cimport Cut, Surrogate
 from ..utils.alignment cimport align
 from ._abreast cimport Abreast, Block, abreast_of
-from ._passes cimport Pass, Room, by_size, number_of
+from ._passes cimport Pass, Room, by_size, data_of, number_of
 from ._sheets cimport Sheet
 
 from ._passes import in_rooms, over_ranges
 
 
-def check_labels(PartLayout layout not None, const int[::1] labels not None, Py_ssize_t n_states):
+cnp.import_array()
+
+
+def check_labels(PartLayout layout not None, cnp.ndarray given not None, Py_ssize_t n_states):
     """Refuse true labels with numbers out of range.
 
     Parameters
     ----------
     layout : PartLayout
-    labels : ndarray of int32
+    given : ndarray of int32
         Labels of all examples, concatenated.
     n_states : int
         0 if there is no limit.
@@ -34,20 +38,21 @@ def check_labels(PartLayout layout not None, const int[::1] labels not None, Py_
         The message names the example.
     """
     cdef Py_ssize_t i, v, end = layout.label_offsets[layout.n]
-    cdef int top = <int>min(n_states, 0x7fffffff) if n_states else 0x7fffffff
-    cdef bint fits = labels.shape[0] == end
-    if not fits:
+    cdef unsigned int top = <unsigned int>min(n_states, 0x7fffffff) if n_states else 0x7fffffff
+    cdef unsigned int wrong = 0
+    if given.size != end:
         raise ValueError(
-            f"labels: found {labels.shape[0]} numbers, expected {end}, one after the other for all "
+            f"labels: found {given.size} numbers, expected {end}, one after the other for all "
             f"{layout.n} examples"
         )
+    cdef const int* labels = <const int*>data_of(given, cnp.NPY_INT32, end, False)
     for v in range(end):
-        fits &= 0 <= labels[v] < top
-    if fits:
+        wrong |= <unsigned int>labels[v] >= top     # negative ones are large, too
+    if not wrong:
         return
     for i in range(layout.n):
         for v in range(layout.label_offsets[i], layout.label_offsets[i + 1]):
-            if not 0 <= labels[v] < top:
+            if <unsigned int>labels[v] >= top:
                 states = f"0 to {n_states - 1}" if n_states else "0 or more"
                 raise ValueError(
                     f"example {i}: its label holds {labels[v]} at {v - layout.label_offsets[i]}, "
@@ -194,9 +199,8 @@ def derivatives(Sheet scores not None, Sheet directions not None, Sheet out not 
                 entries=scores.layout.max_theta + 8)
 
 
-def labels_of(Sheet scores not None, Oracle oracle not None, int[::1] labels not None,
-              double[::1] values not None,
-              double[::1] bounds not None, *, n_jobs, list rooms):
+def labels_of(Sheet scores not None, Oracle oracle not None, cnp.ndarray labels not None,
+              cnp.ndarray values not None, cnp.ndarray bounds not None, n_jobs, list rooms):
     """Compute the best label of every example, its score, and an upper bound of all scores.
 
     Parameters
@@ -211,17 +215,21 @@ def labels_of(Sheet scores not None, Oracle oracle not None, int[::1] labels not
         See :func:`gradients`.
     """
     cdef PartLayout layout = scores.layout
-    cdef int* out = &labels[0] if labels.shape[0] else NULL
+    cdef int* out = <int*>data_of(labels, cnp.NPY_INT32, layout.label_offsets[layout.n])
+    cdef double* value = <double*>data_of(values, cnp.NPY_DOUBLE, layout.n)
+    cdef double* bound = <double*>data_of(bounds, cnp.NPY_DOUBLE, layout.n)
     cdef bint sized = by_size(oracle)
 
     def piece(Py_ssize_t first, Py_ssize_t last, Room room):
         cdef Py_ssize_t i
         with nogil:
             for i in range(first, last):
-                scores.read(i, &room.theta[0])
+                if i == first or scores.shared_step:
+                    scores.read(i, &room.theta[0])
+                else:
+                    scores.read_rows(i, &room.theta[0])
                 oracle.argmax(number_of(layout, i, sized), &room.theta[0],
-                              out + layout.label_offsets[i], &values[i], &bounds[i],
-                              &room.work[0])
+                              out + layout.label_offsets[i], value + i, bound + i, &room.work[0])
 
     in_rooms(piece, layout.examples.offsets, n_jobs, rooms, layout, oracle.work_bytes)
 

@@ -1,4 +1,5 @@
 # Passes over the examples of a batch, in the memory of threads.
+cimport numpy as cnp
 from libc.stdint cimport int64_t
 from ..operators cimport Operator
 from ..part_layout cimport PartLayout
@@ -11,6 +12,10 @@ cdef bint by_size(Operator operator)
 # The number of example i of a batch for an operator; see EachSize.
 cdef inline Py_ssize_t number_of(PartLayout layout, Py_ssize_t i, bint sized) noexcept nogil:
     return layout.nodes_of(i) - 1 if sized else i
+
+
+# The memory of an array of this type of NumPy and so many numbers; else ValueError.
+cdef void* data_of(cnp.ndarray array, int kind, Py_ssize_t size, bint written=*) except? NULL
 
 
 cdef class Room:

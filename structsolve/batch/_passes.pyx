@@ -2,6 +2,7 @@
 
 import numpy as np
 
+cimport numpy as cnp
 from libc.stdint cimport int64_t
 from ..operators cimport Operator
 from ..part_layout cimport PartLayout
@@ -12,8 +13,13 @@ from ..utils.arrays import aligned_zeros
 from ..utils.parallel import NODES_PER_CALL, native_calls, over_examples
 
 
+cnp.import_array()
+
+
 cdef enum:
     KEPT_BYTES = 1 << 22    # larger memory is not cached: its use takes longer than mapping it
+
+cdef Py_ssize_t MOST_NODES = NODES_PER_CALL
 
 
 class EachSize(Examples):
@@ -23,6 +29,13 @@ class EachSize(Examples):
 cdef bint by_size(Operator operator):
     """Return whether an operator knows examples by their sizes, not by their place in a batch."""
     return operator.layout is not None and type(operator.layout.examples) is EachSize
+
+
+cdef void* data_of(cnp.ndarray array, int kind, Py_ssize_t size, bint written=True) except? NULL:
+    if (cnp.PyArray_TYPE(array) != kind or cnp.PyArray_SIZE(array) != size
+            or not (cnp.PyArray_ISCARRAY(array) if written else cnp.PyArray_ISCARRAY_RO(array))):
+        raise ValueError(f"found {array.dtype} of shape {np.shape(array)}, expected {size} numbers")
+    return cnp.PyArray_DATA(array)
 
 
 cdef class Room:
@@ -176,7 +189,8 @@ def in_rooms(piece, offsets, n_jobs, list rooms, PartLayout layout not None, Py_
         used.append(_room(rooms, layout, work_bytes, entries))
         return used[len(used) - 1]
 
-    if n_jobs is None and n > 0 and offsets[n] <= NODES_PER_CALL:  # as over_examples() would
+    # As over_examples() would; `offsets` count the nodes of the layout.
+    if n_jobs is None and n > 0 and layout.offsets[layout.n] <= MOST_NODES:
         piece(0, n, take())
     else:
         over_examples(piece, offsets, n_jobs, take)

@@ -258,6 +258,7 @@ cdef class Sheet:
                  rows=None, edge_rows=None, bint each=False, bint written=False):
         cdef cnp.npy_intp size
         self.layout, self.places, self.owners, self.tables = layout, places, [], []
+        self.written = written
         self.n_shared = layout.n if each else 1
         self.shared_step = layout.shared_size if each else 0
         size = self.n_shared * layout.shared_size + 1
@@ -271,7 +272,7 @@ cdef class Sheet:
                         f"scores: found a shared block {name!r}, expected some of {sorted(known)}"
                     )
                 if array is not None:
-                    self.take(known[name], array, each, written)
+                    self.take(known[name], array, each)
         kinds = {place.kind: place for place in places if place.kind != "shared"}
         for kind, array, first in (("node", node, rows), ("edge", edge, edge_rows)):
             if array is None:
@@ -290,19 +291,61 @@ cdef class Sheet:
                 self.edge_array = array
                 self.open(&self.edge, place, array, first)
 
-    cdef int take(self, place, array, bint each, bint written) except -1:
-        # A shared block: its numbers are copied to the table, or later from there.
-        cdef Py_ssize_t i, start = place.start, size = place.rows * place.cols, bad = 0
-        cdef Py_ssize_t rows = place.rows, cols = place.cols, stride = place.stride
-        cdef char* data
-        array = _checked(array, place, written)
+    def again(self, blocks, arrays):
+        """Point at other arrays, which the caller keeps as long as they are used.
+
+        Parameters
+        ----------
+        blocks : sequence of Block
+            The same as in ``__init__``.
+        arrays : sequence of ndarray
+
+        Returns
+        -------
+        bool
+            False: their types or sizes are others, so they need another sheet.
+
+        Raises
+        ------
+        ValueError
+            For scores that are no numbers.
+        """
+        cdef Py_ssize_t k = 0
+        self.each = NULL
+        for block, array in zip(blocks, arrays):
+            kind = block.kind
+            if kind == "shared":
+                place, old = self.tables[k]
+                if place.name != block.name or not _alike(array, old, self.written):
+                    return False
+                self.tables[k] = place, array
+                self.read_table(place, array)
+                k += 1
+            elif not _alike(array, self.node_array if kind == "node" else self.edge_array,
+                            self.written):
+                return False
+            elif kind == "node":
+                self.node.data = <char*>cnp.PyArray_DATA(array)
+            else:
+                self.edge.data = <char*>cnp.PyArray_DATA(array)
+        return True
+
+    cdef int take(self, place, array, bint each) except -1:
+        # A shared block.
+        array = _checked(array, place, self.written)
         expected = (self.n_shared, *place.shape) if each else place.shape
         if (<cnp.ndarray>array).ndim != len(expected) or array.shape != expected:
             raise _misfit(place, array, expected)
         self.tables.append((place, array))
-        if written:
+        return self.read_table(place, array)
+
+    cdef int read_table(self, place, array) except -1:
+        # The numbers of a shared block are copied to the table, or later from there.
+        cdef Py_ssize_t i, start = place.start, size = place.rows * place.cols, bad = 0
+        cdef Py_ssize_t rows = place.rows, cols = place.cols, stride = place.stride
+        cdef char* data = <char*>cnp.PyArray_DATA(array)
+        if self.written:
             return 0
-        data = <char*>cnp.PyArray_DATA(array)
         for i in range(self.n_shared):
             if cnp.PyArray_TYPE(array) == cnp.NPY_FLOAT:
                 bad += _widen(<float*>data + i * size, rows, cols, stride,
@@ -319,11 +362,14 @@ cdef class Sheet:
         return 0
 
     cdef int open_each(self, Py_ssize_t start) except -1:
+        cdef Py_ssize_t i, first
         for place, array in self.tables if self.shared_step else ():
             if place.start == start and cnp.PyArray_TYPE(array) == cnp.NPY_FLOAT:
                 self.each = <float*>cnp.PyArray_DATA(array)
-                self.owners.append(array)
-                self.tables = [table for table in self.tables if table[1] is not array]
+                continue
+            for i in range(self.n_shared):  # loops add to what may be left from other arrays
+                first = i * self.shared_step + <Py_ssize_t>place.start
+                memset(self.shared + first, 0, <Py_ssize_t>place.size * sizeof(double))
         return 0
 
     cdef int store(self, const double* theta) except -1:
@@ -333,6 +379,8 @@ cdef class Sheet:
         for place, array in self.tables:
             start, rows, cols, stride = place.start, place.rows, place.cols, place.stride
             size, data = rows * cols, <char*>cnp.PyArray_DATA(array)
+            if data == <char*>self.each:
+                continue
             for i in range(self.n_shared):
                 if cnp.PyArray_TYPE(array) == cnp.NPY_FLOAT:
                     _narrow(theta + i * self.shared_step + start, 1, rows, cols, stride,
@@ -389,8 +437,12 @@ cdef class Sheet:
         return 0
 
     cdef int read(self, Py_ssize_t i, double* theta) except -1 nogil:
+        memcpy(theta, self.shared + i * self.shared_step,
+               self.layout.shared_size * sizeof(double))
+        return self.read_rows(i, theta)
+
+    cdef int read_rows(self, Py_ssize_t i, double* theta) except -1 nogil:
         cdef Py_ssize_t bad, start = self.layout.shared_size
-        memcpy(theta, self.shared + i * self.shared_step, start * sizeof(double))
         bad = _read(&self.node, i, self.layout.nodes_of(i), self.layout.node_size, theta + start)
         if self.layout.edge_size:
             bad += _read(&self.edge, i, self.layout.edges_of(i), self.layout.edge_size,
@@ -453,6 +505,13 @@ def _checked(array, place, bint written):
             "that can be written to, in C order"
         )
     return np.ascontiguousarray(array)
+
+
+cdef bint _alike(cnp.ndarray array, cnp.ndarray old, bint written):
+    # Whether an array may replace one that was checked.
+    return (old is not None and cnp.PyArray_TYPE(array) == cnp.PyArray_TYPE(old)
+            and cnp.PyArray_SIZE(array) == cnp.PyArray_SIZE(old)
+            and (cnp.PyArray_ISCARRAY(array) if written else cnp.PyArray_ISCARRAY_RO(array)))
 
 
 def _misfit(place, array, expected):

@@ -69,7 +69,7 @@ cdef extern from "xla.h":
 
 # Functions by number.  What XLA compiled for one keeps it alive; a number of another process, as
 # a program that was stored may have, is none of these.
-cdef object functions = weakref.WeakValueDictionary()
+cdef dict functions = {}
 cdef int64_t made = int.from_bytes(os.urandom(7), "little")
 cdef int minor = 0
 
@@ -89,7 +89,7 @@ def number_of(function):
     """
     global made
     made += 1
-    functions[made] = function
+    functions[made] = weakref.ref(function, lambda _, number=made: functions.pop(number, None))
     return made
 
 
@@ -147,7 +147,8 @@ cdef int run(xla_frame* frame) except -1:
     if (given.size != 1 or given.types[0] != XLA_SCALAR
             or given.scalars[0].dtype != XLA_INT64):
         raise TypeError("XLA handed on something else than the number of a function")
-    function = functions.get((<int64_t*>given.scalars[0].value)[0])
+    kept = functions.get((<int64_t*>given.scalars[0].value)[0])
+    function = None if kept is None else kept()
     if function is None:
         raise ValueError(
             "this program was compiled in another process, which had the structure's functions; "

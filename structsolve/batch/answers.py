@@ -10,6 +10,7 @@ from ..utils.params import check_count
 from ._loops import best_of, drawn, labels_of, marginals_of
 from .binding import binding_of
 from .products import jacobian_product
+from .repeated import Repeated
 from .scores import Scores
 from .values import answer_of, sheet_of
 
@@ -55,13 +56,65 @@ def argmax(
     >>> labels.tolist(), values.tolist()
     ([0, 1], [5.0])
     """
-    binding = binding_of(space, scores)
-    bound, n = binding.oracle(oracle), binding.layout.n
-    labels = np.zeros(int(binding.examples.label_offsets[-1]), dtype=np.int32)
-    values, bounds = np.empty(n), np.empty(n)
-    sheet = sheet_of(scores, binding)
-    labels_of(sheet, bound, labels, values, bounds, n_jobs=n_jobs, rooms=binding.rooms)
-    return labels, values, bounds
+    return Best(space, scores, oracle).labels(n_jobs)
+
+
+class Best(Repeated):
+    """The best label of every example at given scores.
+
+    Parameters
+    ----------
+    space, scores, oracle
+        See :func:`argmax`.
+    """
+
+    def __init__(self, space: Any, scores: Scores, oracle: Any = None):
+        super().__init__(space, scores)
+        self.lasting = self.lasting and (oracle is None or isinstance(oracle, str))
+        self.oracle = self.binding.oracle(oracle)
+
+    def labels(
+        self, n_jobs: int | None, out: np.ndarray | None = None
+    ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+        """Return labels, values and bounds; see :func:`argmax`.
+
+        Parameters
+        ----------
+        n_jobs : int or None
+        out : ndarray of int32, optional
+            For the labels.
+
+        Returns
+        -------
+        labels, values, bounds : ndarray
+        """
+        binding = self.binding
+        values, bounds = np.empty(self.n), np.empty(self.n)
+        if out is None:
+            out = np.empty(int(binding.examples.label_offsets[-1]), np.int32)
+        out.fill(0)
+        labels_of(self.sheets[0], self.oracle, out, values, bounds, n_jobs, binding.rooms)
+        return out, values, bounds
+
+    def allowed(self, n_jobs: int | None, out: np.ndarray | None = None) -> np.ndarray:
+        """Return labels; refuse an example all of whose labels score -inf.
+
+        Parameters
+        ----------
+        n_jobs, out
+            See :meth:`labels`.
+
+        Returns
+        -------
+        ndarray of int32
+        """
+        labels, _, bounds = self.labels(n_jobs, out)
+        if -np.inf in bounds:  # by the bound: inexact oracles may miss allowed labels
+            raise ValueError(
+                f"example {np.flatnonzero(bounds == -np.inf)[0]}: every label is forbidden (its "
+                "score is -inf), so there is no best one; allow at least one label"
+            )
+        return labels
 
 
 def best_labels(
@@ -85,15 +138,7 @@ def best_labels(
     ValueError, TypeError
         See :func:`argmax`; also if every label of an example is forbidden.
     """
-    labels, _, bounds = argmax(space, scores, oracle=oracle, n_jobs=n_jobs)
-    # By the bound: inexact oracles may miss allowed labels.
-    forbidden = np.flatnonzero(bounds == -np.inf)
-    if forbidden.size:
-        raise ValueError(
-            f"example {forbidden[0]}: every label is forbidden (its score is -inf), so there is no "
-            "best one; allow at least one label"
-        )
-    return labels
+    return Best(space, scores, oracle).allowed(n_jobs)
 
 
 def marginals(

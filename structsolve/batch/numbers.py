@@ -11,7 +11,9 @@ from ..structure.ask import loss_advice
 from ._distribution import Numbers, gradients_of, numbers_of
 from ._loops import check_labels
 from .answers import argmax
-from .binding import Binding, binding_of, fingerprint
+from .binding import Binding
+from .padded import Batch
+from .repeated import Repeated
 from .scores import Scores
 from .values import answer_of, checked_weights, flat_labels, sheet_of
 
@@ -38,17 +40,7 @@ def number(
     -------
     ndarray of float64 of shape (n,)
     """
-    binding = binding_of(space, scores)
-    if kind == "expected_loss" and not costly(binding, loss).has_costs:
-        logs = number("log_proba", space, scores, labels=labels, n_jobs=n_jobs)
-        return -np.expm1(logs)
-    operands = _operands(kind, binding, labels, loss)
-    if other is not None:
-        operands["other"] = _sheet_beside(other, scores, binding)
-    numbers = Numbers(kind, sheet_of(scores, binding), gibbs(binding), **operands)
-    values = np.empty(binding.layout.n)
-    numbers_of(numbers, values, n_jobs, binding.rooms)
-    return values
+    return Number(kind, space, scores, labels, other, loss).values(n_jobs)
 
 
 def number_gradient(
@@ -90,30 +82,146 @@ def number_gradient(
     ValueError
         If the projection has no derivative, or a cross-entropy is infinite.
     """
-    binding = binding_of(space, scores)
-    projection, n = gibbs(binding), binding.layout.n
-    weights = None if weights is None else checked_weights(weights, n)
-    if kind == "expected_loss" and not costly(binding, loss).has_costs:
-        logs = number("log_proba", space, scores, labels=labels, n_jobs=n_jobs)
-        proba = np.exp(logs)
-        if values is not None:
-            values[:], values = -np.expm1(logs), None
-        kind, weights = "log_proba", -proba * (1 if weights is None else weights)
-    if kind not in ("log_partition", "log_proba") and not (by_other or projection.has_derivative):
-        raise ValueError(
-            f"structure {space.structure.name!r}: {kind} has no gradient, because the structure's "
-            "marginals have no derivative here"
-        )
-    operands = _operands(kind, binding, labels, loss)
-    own, second = (other, scores) if by_other and other is not None else (scores, other)
-    source = _sheet_beside(own, scores, binding)
-    if second is not None:
-        operands |= {"other": _sheet_beside(second, scores, binding), "by_other": by_other}
-    numbers = Numbers(kind, source, projection, **operands)
-    answer, target = answer_of(own, source, binding, each)
-    run: dict[str, Any] = {"bounds": binding.bounds, "n_jobs": n_jobs, "rooms": binding.rooms}
-    gradients_of(numbers, target, weights=weights, values=values, **run)
+    own = Number(kind, space, scores, labels, other, loss, by_other=by_other)
+    answer: Any = own.gradient(weights, each=each, values=values, n_jobs=n_jobs)
     return answer
+
+
+class Number(Repeated):
+    """One number of every example's distribution at given scores.
+
+    Parameters
+    ----------
+    kind, space, scores, labels, other, loss
+        See :func:`number`.
+    by_other : bool, default=False
+        Gradients are those by the other scores.
+    """
+
+    def __init__(
+        self,
+        kind: str,
+        space: Any,
+        scores: Scores,
+        labels: Any = None,
+        other: Scores | None = None,
+        loss: Any = None,
+        *,
+        by_other: bool = False,
+    ):
+        read = [one for one in (scores, other) if one is not None]
+        super().__init__(space, scores, read[::-1] if by_other else read)
+        binding, self.kind, self.by_other = self.binding, kind, by_other
+        self.lasting = self.lasting and kind != "expected_loss"  # which may be of another loss
+        # One less the probability of the label; its gradient is a factor times the logarithm's.
+        self.zero_one = kind == "expected_loss" and not costly(binding, loss).has_costs
+        self._kind = "log_proba" if self.zero_one else kind
+        self._own, self._target = read[-1] if by_other else scores, None
+        self.labelled = kind in ("log_proba", "expected_loss")
+        operands = dict(zip(("labels", "outside"), self._labels(labels)))
+        if self.labelled:
+            operands["parts"] = binding.parts()
+        if self._kind == "expected_loss":
+            operands["loss"] = binding.loss(loss)
+        if other is not None:
+            operands |= {"other": self.sheets[1], "by_other": by_other}
+        self.numbers = Numbers(self._kind, self.sheets[0], gibbs(binding), **operands)
+
+    def again(self, blocks: Any, read: Any, labels: Any = None) -> bool:
+        """Replace the scores and labels by others; see :meth:`Repeated.again`.
+
+        Parameters
+        ----------
+        blocks : sequence of Block
+        read : sequence of sequence of ndarray
+            Arrays of the first scores, and of the second ones.
+        labels : ndarray of int, optional
+
+        Returns
+        -------
+        bool
+        """
+        same = Repeated.again(self, blocks, read[::-1] if self.by_other else read)
+        if same:
+            self.numbers.again(*self._labels(labels))
+        return same
+
+    def _labels(self, labels: Any) -> tuple[Any, ...]:
+        """Return checked labels, and which are outside of the space, for a number of labels."""
+        if not self.labelled:
+            return ()
+        binding, labels = self.binding, flat_labels(labels)
+        check_labels(binding.layout, labels, binding.parts().n_states)
+        if self._kind == "log_proba":
+            return labels, _outside(binding, labels)
+        binding.space.check_labels(labels, binding.examples)
+        return (labels,)
+
+    def values(self, n_jobs: int | None) -> np.ndarray:
+        """Return the numbers.
+
+        Parameters
+        ----------
+        n_jobs : int or None
+
+        Returns
+        -------
+        ndarray of float64 of shape (n,)
+        """
+        values = np.empty(self.n)
+        numbers_of(self.numbers, values, n_jobs, self.binding.rooms)
+        return -np.expm1(values) if self.zero_one else values
+
+    def gradient(
+        self,
+        weights: Any = None,
+        *,
+        each: bool = False,
+        values: np.ndarray | None = None,
+        n_jobs: int | None = None,
+        out: tuple[Batch, list[np.ndarray]] | None = None,
+    ) -> Scores | None:
+        """Return gradients, once for the same scores.
+
+        Parameters
+        ----------
+        weights, each, values, n_jobs
+            See :func:`number_gradient`.
+        out : (Batch, list of ndarray), optional
+            Written: arrays of this batch, without gaps between examples.
+
+        Returns
+        -------
+        Scores, or None
+            None: they are in ``out``.
+        """
+        binding, source = self.binding, self.sheets[0]
+        weights = None if weights is None else checked_weights(weights, binding.layout.n)
+        if self.zero_one:
+            logs = np.empty(self.n)
+            numbers_of(self.numbers, logs, n_jobs, binding.rooms)
+            weights = -np.exp(logs) * (1 if weights is None else weights)
+            if values is not None:
+                values[:], values = -np.expm1(logs), None
+        slope = self.kind in ("log_partition", "log_proba") or self.zero_one or self.by_other
+        if not (slope or gibbs(binding).has_derivative):
+            raise ValueError(
+                f"structure {binding.space.structure.name!r}: {self.kind} has no gradient, because "
+                "the structure's marginals have no derivative here"
+            )
+        if out is None:
+            answer, target = answer_of(self._own, source, binding, each)
+        else:
+            batch, arrays = out
+            answer, target = None, self._target
+            if target is None or not target.again(batch.blocks, arrays):
+                each = each or bool(source.shared_step)
+                given = batch.scores(arrays)
+                target = sheet_of(given, binding, self._own, each=each, written=True)
+                self._target = target
+        run: dict[str, Any] = {"bounds": binding.bounds, "n_jobs": n_jobs, "rooms": binding.rooms}
+        gradients_of(self.numbers, target, weights=weights, values=values, **run)
+        return answer
 
 
 def gibbs(binding: Binding) -> Any:
@@ -178,18 +286,6 @@ def costly(binding: Binding, loss: Any) -> Any:
     return bound
 
 
-def _operands(kind: str, binding: Binding, labels: Any, loss: Any) -> dict[str, Any]:
-    """Return the operators and checked labels that a number needs."""
-    if labels is None and kind not in ("log_proba", "expected_loss"):
-        return {}
-    parts, labels = binding.parts(), flat_labels(labels)
-    check_labels(binding.layout, labels, parts.n_states)
-    if kind == "log_proba":
-        return {"parts": parts, "labels": labels, "outside": _outside(binding, labels)}
-    binding.space.check_labels(labels, binding.examples)
-    return {"parts": parts, "labels": labels, "loss": binding.loss(loss)}
-
-
 def _outside(binding: Binding, labels: np.ndarray) -> np.ndarray | None:
     """Return which examples have labels outside of the space; None if none has."""
     space, examples = binding.space, binding.examples
@@ -212,7 +308,7 @@ def _outside(binding: Binding, labels: np.ndarray) -> np.ndarray | None:
         None if block is None else np.zeros((int(rows[-1]), *block.shape)) for block, rows in blocks
     )
     zeros: Any = Scores(node, None, edge, examples)
-    zeros.places = SimpleNamespace(space=space, binding=binding)
+    zeros.places = SimpleNamespace(space=space, binding=binding, index=None)
     inside, _, _ = argmax(space, zeros)
     outside = np.zeros(examples.n, dtype=bool)
     ranges = [(0, examples.n)]
@@ -229,23 +325,3 @@ def _outside(binding: Binding, labels: np.ndarray) -> np.ndarray | None:
             middle = (first + last) // 2
             ranges += [(first, middle), (middle, last)]
     return outside
-
-
-def _sheet_beside(given: Scores, scores: Scores, binding: Binding) -> Any:
-    """Return a sheet of scores that must be of the same examples as others."""
-    first, second = given.examples, scores.examples
-    if first is not second and _sizes_of(first) != _sizes_of(second):
-        raise ValueError(
-            "other: its examples have other sizes or graphs than those of the first scores; "
-            "expected scores of the same examples"
-        )
-    return sheet_of(given, binding)
-
-
-def _sizes_of(examples: Any) -> Any:
-    """Return sizes and graphs in a form that can be compared."""
-    if examples is None:
-        return None
-    topology = examples.topology.get("identity", examples.topology)
-    offsets = examples.offsets, examples.edge_offsets, examples.label_offsets
-    return [fingerprint(one) for one in (*offsets, topology)]

@@ -156,6 +156,11 @@ class Places:
         if (counts < lead[1]).any():
             self.edge_first = lead[1] * np.arange(examples.n, dtype=np.int64)
 
+    @property
+    def whole(self) -> bool:
+        """Whether arrays hold the rows of the examples in order, without gaps."""
+        return self.first is None and self.index is None and self.edge_first is None
+
     def rows(self, array: np.ndarray, shape: tuple[int, ...]) -> np.ndarray:
         """Return node scores as rows.
 

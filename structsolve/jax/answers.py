@@ -8,7 +8,7 @@ import jax
 import jax.numpy as jnp
 
 from ..batch import marginals
-from ..batch.answers import best_labels
+from ..batch.answers import Best
 from ..batch.padded import kept
 from ..batch.products import jacobian_product
 from .host import Function, Given, call
@@ -69,9 +69,13 @@ def decode(
     given = function.given(scores, lengths, examples, graphs)
 
     def best(given: Given) -> Any:
-        return labels_from(
-            given, lambda *batch: best_labels(*batch, oracle=oracle, n_jobs=function.n_jobs)
-        )
+        def labels(batch: Mapped, arrays: Any, out: Any) -> Any:
+            known = batch.kept.get("best")
+            if known is None or not known.again(batch.blocks, (arrays,)):
+                known = batch.kept["best"] = Best(batch.batch.space, batch.scores(arrays), oracle)
+            return known.allowed(function.n_jobs, out)
+
+        return labels_from(given, labels)
 
     if oracle is not None and not isinstance(oracle, str):
         return best(given)
@@ -85,7 +89,8 @@ def labels_from(given: Given, labels_of: Any) -> jax.Array:
     ----------
     given : Given
     labels_of : callable
-        ``(space, scores)`` to labels, one after the other; on the host.
+        ``(batch, arrays, out)`` to labels, one after the other, which may be those of out, if it is
+        not None; on the host.
 
     Returns
     -------
@@ -94,8 +99,13 @@ def labels_from(given: Given, labels_of: Any) -> jax.Array:
     """
 
     def host(batch: Mapped, *arrays: Any) -> Any:
-        flat = labels_of(batch.batch.space, batch.scores(arrays))
-        return batch.batch.places.pad_labels(flat).reshape(*batch.lead, *places.label_shape)
+        own, out = batch.batch.places, None
+        if batch.out is not None and own.label_index is None:
+            out = batch.out[0].reshape(-1)
+        flat = labels_of(batch, arrays, out)
+        if flat is out:
+            return batch.out[0]
+        return own.pad_labels(flat).reshape(*batch.lead, *places.label_shape)
 
     traced = isinstance(given.lengths, jax.core.Tracer)
     places = given.batch(None if traced else given.lengths).places

@@ -28,14 +28,15 @@ if hasattr(jax.lax, "pcast"):
     _vary = partial(jax.lax.pcast, to="varying")
 
 
-def callback(run: Callable[..., list[Any]], like: Any, arrays: Any) -> list[Any]:
+def callback(write: Callable[..., None], like: Any, arrays: Any) -> list[Any]:
     """Call a function of NumPy arrays.
 
     Parameters
     ----------
-    run : callable
-        Takes arrays, which it may read until it returns, and returns a list of them.  Under
-        ``vmap`` all have one more axis, the first, of size 1 where they are not mapped.
+    write : callable
+        Takes a list of arrays for the results, and one of the arrays, which it may read until it
+        returns.  Under ``vmap`` all have one more axis, the first, of size 1 where they are not
+        mapped.
     like : sequence of jax.ShapeDtypeStruct
         Types of the results.
     arrays : sequence of array
@@ -44,14 +45,10 @@ def callback(run: Callable[..., list[Any]], like: Any, arrays: Any) -> list[Any]
     -------
     list of array
     """
+    own = tuple(types(like, arrays))
     if not NATIVE:
-        return _copied(run, like, arrays)
-
-    def write(out: list[np.ndarray], given: list[np.ndarray]) -> None:
-        for own, array in zip(out, run(*given)):
-            np.copyto(own, array, casting="same_kind")
-
-    return list(_host.bind(*arrays, write=write, like=tuple(types(like, arrays))))
+        return _elsewhere(*arrays, write=write, like=own)
+    return list(_host.bind(*arrays, write=write, like=own))
 
 
 def types(like: Any, arrays: Any, lead: tuple[int, ...] = ()) -> list[Any]:
@@ -157,7 +154,8 @@ def _lower(ctx: Any, *arrays: Any, write: Any, like: Any) -> Any:
 
 def _elsewhere(*arrays: Any, write: Any, like: Any) -> Any:
     def run(*given: np.ndarray) -> list[np.ndarray]:
-        out = [np.empty(s.shape, s.dtype) for s in like]
+        lead = np.broadcast_shapes(*(g.shape[: g.ndim - a.ndim] for g, a in zip(given, arrays)))
+        out = [np.empty((*lead, *s.shape), s.dtype) for s in like]
         write(out, list(given))
         return out
 

@@ -10,7 +10,7 @@ import numpy as np
 
 from ..batch import least_loss
 from ..batch.number_methods import NumberMethods
-from ..batch.numbers import number, number_gradient
+from ..batch.numbers import Number
 from .answers import labels_from
 from .host import Function, Given, call
 from .linear import Linear
@@ -69,8 +69,9 @@ class Distribution(NumberMethods[jax.Array], Function):
         """
         given = self.given(scores, lengths, examples, graphs)
 
-        def least(space: Any, own: Any) -> np.ndarray:
-            return least_loss(space, own, self.loss, n_jobs=self.n_jobs)[0]
+        def least(batch: Mapped, arrays: Any, _: Any) -> np.ndarray:
+            own = batch.batch.space, batch.scores(arrays), self.loss
+            return least_loss(*own, n_jobs=self.n_jobs)[0]
 
         return self.compiled("least loss", lambda given: labels_from(given, least), given)
 
@@ -102,29 +103,39 @@ class Distribution(NumberMethods[jax.Array], Function):
 
         return self.compiled(kind, of, given, others, labels)
 
+    def _number(
+        self,
+        kind: str,
+        batch: Mapped,
+        labels: Any,
+        arrays: Any,
+        others: Any,
+        *,
+        by_other: bool = False,
+    ) -> Number:
+        """Return the number at these scores: the one of the last call, if it takes them."""
+        labels = None if labels is None else batch.batch.places.labels(batch.rows(labels))
+        known = batch.kept.get(by_other)
+        if known is None or not known.again(batch.blocks, (arrays, others), labels):
+            scores = batch.scores(arrays), labels, batch.scores(others) if others else None
+            known = Number(kind, batch.batch.space, *scores, self.loss, by_other=by_other)
+            batch.kept[by_other] = known
+        return known
+
     def _function(self, kind: str, given: Given, two: bool, labelled: bool) -> Any:
         """Return the function of scores and second scores, labels, lengths."""
         k, numbers = len(given.arrays), jax.ShapeDtypeStruct((given.n,), given.arrays[0].dtype)
 
-        def operands(batch: Mapped, labels: Any, arrays: Any, others: Any) -> dict[str, Any]:
-            return {
-                "space": batch.batch.space,
-                "scores": batch.scores(arrays),
-                "labels": None if labels is None else batch.labels(labels),
-                "other": batch.scores(others) if two else None,
-                "loss": self.loss,
-                "n_jobs": self.n_jobs,
-            }
-
         def host(batch: Mapped, labels: Any, *arrays: Any) -> Any:
-            own = operands(batch, labels, arrays[:k], arrays[k:])
-            return batch.numbers(number(kind, **own))
+            own = self._number(kind, batch, labels, arrays[:k], arrays[k:])
+            return batch.numbers(own.values(self.n_jobs))
+
+        ways = (False, True) if two else (False,)
 
         def gradients(batch: Mapped, weights: Any, each: bool, *rest: Any) -> list[Any]:
-            given = operands(batch, *rest)
-            run = {"weights": weights, "each": each or bool(batch.lead)}
-            ways = (False, True) if two else (False,)
-            return [number_gradient(kind, by_other=way, **run, **given) for way in ways]
+            run = {"weights": weights, "each": each or bool(batch.lead), "n_jobs": self.n_jobs}
+            numbers = (self._number(kind, batch, *rest, by_other=way) for way in ways)
+            return [own.gradient(**run) for own in numbers]
 
         def along(batch: Mapped, labels: Any, arrays: Any, others: Any, moves: Any) -> Any:
             parts = gradients(batch, None, True, labels, arrays, others)
@@ -145,11 +156,15 @@ class Distribution(NumberMethods[jax.Array], Function):
         )
 
         def both_host(batch: Mapped, labels: Any, *arrays: Any) -> Any:
-            values = np.empty(batch.batch.places.examples.n)
-            own = operands(batch, labels, arrays[:k], arrays[k:]) | {"each": True}
-            parts = [number_gradient(kind, values=values, **own)]
-            parts += [number_gradient(kind, by_other=True, **own)] if two else []
-            return batch.numbers(values), [a for part in parts for a in batch.apart(part, True)]
+            answer: list[Any] = [np.empty(batch.batch.places.examples.n)]
+            run: dict[str, Any] = {"values": answer[0], "each": True, "n_jobs": self.n_jobs}
+            for way in ways:
+                own = self._number(kind, batch, labels, arrays[:k], arrays[k:], by_other=way)
+                out = batch.target(len(answer))
+                part = own.gradient(**run, out=out)
+                answer += out[1] if part is None else batch.apart(part, True)
+                run["values"] = None
+            return batch.numbers(answer[0]), *answer[1:]
 
         @jax.custom_jvp
         def both(arrays: Any, labels: Any, lengths: Any) -> Any:

@@ -116,7 +116,6 @@ class Given:
         self.shapes = {name: array.shape for name, array in zip(named, self.arrays)}
         self.lengths = None if lengths is None else jnp.asarray(lengths)
         self._batches, self._examples, self._graphs = batches, examples, graphs
-        self._alone: Mapped | None = None  # neither mapped axes nor lengths: the same at each call
         if not isinstance(self.lengths, jax.core.Tracer):
             self.batch(self.lengths)  # raises errors before the call
 
@@ -155,12 +154,20 @@ class Given:
         callable
         """
 
-        def run(lead: tuple[int, ...], lengths: Any, *args: Any) -> Any:
+        # Without mapped axes and lengths all calls have the same; here are those that none has now.
+        free: list[Mapped] = []
+
+        def run(lead: tuple[int, ...], lengths: Any, *args: Any, out: Any = None) -> Any:
             if lead or lengths is not None:
                 return function(Mapped(self, lead, lengths), *args)
-            if self._alone is None:
-                self._alone = Mapped(self, lead, lengths)
-            return function(self._alone, *args)
+            try:
+                batch = free.pop()
+            except IndexError:
+                batch = Mapped(self, lead, lengths)
+            batch.out = out
+            answer = function(batch, *args)
+            free.append(batch)  # not after an error
+            return answer
 
         # Native code has no examples of given graphs but these.
         return run if self._examples is None and not self._graphs else one_by_one(run)
@@ -253,11 +260,11 @@ class Given:
         """
         run, many = self.host(function), len(self.arrays)
 
-        def side(lead: tuple[int, ...], residuals: Any, arrays: Any) -> Any:
+        def side(lead: tuple[int, ...], residuals: Any, arrays: Any, out: Any) -> Any:
             rest = list(residuals)
             labels = rest.pop(0) if labelled else None
             lengths = None if self.lengths is None else rest.pop(0)
-            return run(lead, lengths, labels, rest[:many], rest[many:], list(arrays))
+            return run(lead, lengths, labels, rest[:many], rest[many:], list(arrays), out=out)
 
         return side
 
@@ -295,9 +302,9 @@ def call(host: Any, like: Any, *arrays: Any, mapped: int = 0) -> Any:
     Parameters
     ----------
     host : callable
-        Takes the sizes of mapped axes and NumPy arrays, and returns NumPy arrays.  Under ``vmap``
-        there is one call for all batches: all arrays have the mapped axes first, of size 1 where
-        they are not mapped.
+        Takes the sizes of mapped axes, NumPy arrays, and ``out``: arrays that it may write to and
+        return.  It returns an array, or a sequence of them.  Under ``vmap`` there is one call for
+        all batches: all arrays have the mapped axes first, of size 1 where they are not mapped.
     like : pytree of jax.ShapeDtypeStruct
         Types of the result.
     *arrays : array or None
@@ -309,19 +316,24 @@ def call(host: Any, like: Any, *arrays: Any, mapped: int = 0) -> Any:
     pytree of array
     """
     axes: list[Any] = [None if a is None else a.ndim - mapped for a in arrays]
+    missing = [k for k, axis in enumerate(axes) if axis is None]
+    least = next(axis for axis in axes if axis is not None)
     leaves, form = jax.tree.flatten(like)
 
-    def run(*given: np.ndarray) -> list[Any]:
-        some, own, lead = iter(given), [], ()
-        for axis in axes:
-            array = None if axis is None else next(some)
-            if array is not None and array.ndim > axis:
-                lead = np.broadcast_shapes(lead, array.shape[: array.ndim - axis])
-            own.append(array)
-        answer = host(lead, *own)
-        return [answer] if isinstance(answer, np.ndarray) else jax.tree.leaves(answer)
+    def write(out: list[np.ndarray], given: list[np.ndarray]) -> None:
+        own: list[Any] = [*given]
+        for k in missing:
+            own.insert(k, None)
+        lead: tuple[int, ...] = ()
+        if given[0].ndim > least:
+            sizes = [a.shape[: a.ndim - axis] for a, axis in zip(own, axes) if a is not None]
+            lead = np.broadcast_shapes(*sizes)
+        answer = host(lead, *own, out=out)
+        for place, array in zip(out, (answer,) if isinstance(answer, np.ndarray) else answer):
+            if array is not place:
+                place[...] = array
 
-    return form.unflatten(callback(run, leaves, [a for a in arrays if a is not None]))
+    return form.unflatten(callback(write, leaves, [a for a in arrays if a is not None]))
 
 
 def _array(array: Any, name: str) -> Any:

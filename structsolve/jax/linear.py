@@ -22,8 +22,9 @@ class Linear:
     Parameters
     ----------
     forward, backward : callable
-        On the host: ``(lead, residuals, arrays)`` to arrays; each is the other's transpose.  lead
-        are the sizes of the axes of ``vmap``, which all arrays have first; residuals may have 1.
+        On the host: ``(lead, residuals, arrays, out)`` to a tuple of arrays, which may be those of
+        out; each is the other's transpose.  lead are the sizes of the axes of ``vmap``, which all
+        arrays have first; residuals may have 1.
     like_in, like_out : tuple of jax.ShapeDtypeStruct
         Types of the arrays on both sides.
     why : str
@@ -33,8 +34,8 @@ class Linear:
         are None.
     """
 
-    forward: Callable[[Any, Any, Any], Any]
-    backward: Callable[[Any, Any, Any], Any]
+    forward: Callable[..., Any]
+    backward: Callable[..., Any]
     like_in: tuple[Any, ...]
     like_out: tuple[Any, ...]
     why: str
@@ -74,10 +75,11 @@ def _run(*args: Any, op: Linear, back: bool, lead: tuple[int, ...]) -> Any:
     many = len(args) - len(_sides(op, back)[0])
     host = op.backward if back else op.forward
     like = tuple(jax.ShapeDtypeStruct((*lead, *s.shape), s.dtype) for s in _sides(op, back)[1])
-    answer = call(
-        lambda lead, *a: tuple(host(lead, a[:many], a[many:])), like, *args, mapped=len(lead)
-    )
-    return list(answer)
+
+    def run(lead: Any, *a: Any, out: Any) -> Any:
+        return host(lead, a[:many], a[many:], out)
+
+    return list(call(run, like, *args, mapped=len(lead)))
 
 
 @_linear.def_abstract_eval

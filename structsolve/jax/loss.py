@@ -183,7 +183,7 @@ class StructuredLoss(Function):
             values, gradient = self._values(batch, labels, arrays, None)
             numbers = batch.numbers(values)
             total = numbers.mean(-1) if self.reduction == "mean" else numbers.sum(-1)
-            return total, batch.apart(gradient, False)
+            return total, *batch.apart(gradient, False)
 
         @jax.custom_jvp
         def both(arrays: Any, labels: Any, lengths: Any) -> Any:

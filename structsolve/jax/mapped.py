@@ -26,10 +26,16 @@ class Mapped:
     ----------
     batch : Batch
         With ``prod(lead)`` times as many examples.
+    kept : dict
+        What the function that has this batch keeps from call to call.
+    out : list of ndarray, or None
+        Arrays of the results.
     """
 
     def __init__(self, given: Any, lead: tuple[int, ...], lengths: Any):
         self.lead, self.shapes = lead, tuple(given.shapes.values())
+        self.kept: dict[Any, Any] = {}
+        self.out: Any = None
         flat = None if lengths is None else self.rows(lengths)
         self.batch = given.batch(flat, prod(lead))
         self.blocks = self.batch.blocks
@@ -93,6 +99,22 @@ class Mapped:
                 every = np.broadcast_to(wide, (len(wide), self.n, *own))
                 answer.append(every.reshape(-1, *own))
         return answer
+
+    def target(self, first: int = 0) -> Any:
+        """Return where native code may write results in the form of the scores.
+
+        Parameters
+        ----------
+        first : int, default=0
+            Their first array in ``out``.
+
+        Returns
+        -------
+        (Batch, list of ndarray), or None
+        """
+        if self.out is None or not self.batch.places.whole:
+            return None
+        return self.batch, self.out[first : first + len(self.blocks)]
 
     def scores(self, arrays: Any) -> Any:
         """Return arrays as scores for native code.
@@ -172,7 +194,7 @@ class Mapped:
         -------
         ndarray of shape (..., n)
         """
-        return values.reshape(*self.lead, self.n)
+        return values.reshape(*self.lead, self.n) if self.lead else values
 
 
 def one_by_one(host: Callable[..., Any]) -> Callable[..., Any]:
@@ -188,7 +210,9 @@ def one_by_one(host: Callable[..., Any]) -> Callable[..., Any]:
     callable
     """
 
-    def run(lead: tuple[int, ...], *args: Any) -> Any:
+    def run(lead: tuple[int, ...], *args: Any, out: Any = None) -> Any:
+        if not lead:
+            return host(lead, *args, out=out)
         answers = []
         for index in np.ndindex(*lead):
 
