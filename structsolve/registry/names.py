@@ -277,9 +277,21 @@ class Names:
         ------
         ValueError
             As of :meth:`find`.
+        ImportError
+            If another package's module cannot be imported, or lacks the class.
         """
-        factory = self.find(kind, name, source).factory
-        return factory.load() if isinstance(factory, Lazy) else factory
+        declared = self.find(kind, name, source)
+        factory = declared.factory
+        if not isinstance(factory, Lazy):
+            return factory
+        try:
+            return factory.load()
+        except Exception as error:
+            owner = next(p for p, d in self._declared(kind) if d is declared)
+            if owner.is_ours:
+                raise
+            reason = f"{factory.path!r} cannot be imported: {type(error).__name__}: {error}"
+            raise ImportError(f"{one(kind)} {name!r} of {owner.label}: {reason}") from error
 
     def owner_of(self, kind: str, text: str) -> Plugin:
         """Return the plugin that declares a name.
@@ -329,6 +341,20 @@ class Names:
         """
         declared = self._owner(kind, value)
         return None if declared is None else declared[1].name
+
+    def called(self, model: Any) -> str:
+        """Return the name by which files call a model's class.
+
+        Parameters
+        ----------
+        model : estimator
+
+        Returns
+        -------
+        str
+            The declared name; the name of the class if no plugin declares it.
+        """
+        return self.name_of("estimators", model) or type(model).__name__
 
     def source_of(self, kind: str, value: Any) -> str:
         """Return the distribution, with its version, that declares the class of an object.
