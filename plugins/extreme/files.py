@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from structsolve import registry
 from structsolve.estimators.calibration import Calibration
 from structsolve.estimators.codec import TRANSIENT, check_history, check_metadata, plain, revive
 from structsolve.plugins.extreme.label_sets import FORMS
@@ -44,7 +45,7 @@ def save(model: ExtremeSVM, path: str | os.PathLike[str], dtype: Any) -> None:
     """
     postings = as_type(model._weights, dtype)
     meta = {
-        "estimator": type(model).__name__,
+        "estimator": registry.default().called(model),
         "params": {
             name: _plain(value, name)
             for name, value in model.get_params(deep=False).items()

@@ -273,7 +273,7 @@ class HiddenMarkovModel(StatePredictionMixin, LogProbaMixin, BaseEstimator):
         check_is_fitted(self, "transition_")
         params = {k: v for k, v in self.get_params().items() if k not in ("init", "random_state")}
         meta = {
-            "estimator": type(self).__name__,
+            "estimator": registry.default().called(self),
             "by": registry.default().source_of("estimators", self),
             "params": params,
             "history": self.history_,

@@ -9,6 +9,7 @@ from libc.string cimport memcpy, memset
 from ..algorithms.labelings cimport LabelingProjection
 from ..operators cimport Loss, Oracle, Parts, Projection
 from ..part_layout cimport PartLayout
+from ..structure.label_key cimport check_numbers
 from ..utils.alignment cimport align
 from ._abreast cimport ABREAST_MOST, Abreast, Block, abreast_of
 from ._passes cimport Pass, Room, by_size, data_of, number_of
@@ -54,6 +55,7 @@ cdef double log_partition(Projection projection, Py_ssize_t i, const double* the
     projection.project(i, theta, mu, &ignored, &total, work)
     if not isfinite(total):
         _no_distribution(i, total)
+    check_numbers(projection, i, projection.layout.theta_size(i), mu)
     return total
 
 
@@ -322,6 +324,7 @@ cdef class Numbers(Pass):
                     if self.kind == DIVERGENCE and theta[j] > -INFINITY:
                         more[j] += theta[j]
             self.projection.derivative(i, theta, more, dense, align(work))
+            check_numbers(self.projection, i, n, dense)
         return 0
 
     cdef int slowly(self, Py_ssize_t i, Room room) except -1 nogil:
@@ -477,7 +480,9 @@ cdef class Numbers(Pass):
         memset(out, 0, n * sizeof(double))
         for k in range(self.encode(i, room)):
             nu[room.index[k]] += value[k]
-        return self.loss.costs(i, nu, True, 1, out)
+        cdef double const = self.loss.costs(i, nu, True, 1, out)
+        check_numbers(self.loss, i, self.scores.layout.theta_size(i), out)
+        return const
 
 
 def numbers_of(Numbers numbers not None, cnp.ndarray values not None, n_jobs, list rooms):
@@ -571,6 +576,7 @@ def least_loss_of(Sheet scores not None, Oracle oracle not None, Projection proj
                 log_partition(projection, i, theta, &room.dense[0], &room.work[0])
                 memset(costs, 0, n * sizeof(double))
                 const = loss.costs(i, &room.dense[0], False, 1, costs)
+                check_numbers(loss, i, n, costs)
                 for j in range(n):  # what is forbidden remains so
                     theta[j] = -INFINITY if theta[j] == -INFINITY else -costs[j]
                 oracle.argmax(number_of(layout, i, sized), theta, out + layout.label_offsets[i],

@@ -8,6 +8,7 @@ from libc.stdint cimport int64_t
 from libc.string cimport memset
 from ..operators cimport KBest, Oracle, Parts, Projection
 from ..part_layout cimport PartLayout
+from ..structure.label_key cimport check_answer, check_numbers
 from ..surrogates._fenchel_young cimport FenchelYoung
 from ..surrogates.base cimport Cut, Surrogate
 from ..utils.alignment cimport align
@@ -82,8 +83,9 @@ cdef class _Gradients(Pass):
                     Room room) except -1 nogil:
         if self.projection is not None:
             self.directions.read(i, &room.value[0])
-            i = number_of(self.scores.layout, i, self.sized)
-            self.projection.derivative(i, theta, &room.value[0], dense, align(&room.work[0]))
+            self.projection.derivative(number_of(self.scores.layout, i, self.sized), theta,
+                                       &room.value[0], dense, align(&room.work[0]))
+            check_numbers(self.projection, i, self.scores.layout.theta_size(i), dense)
         elif self.fenchel is not None:
             self.project(i, theta, dense, room)
         else:
@@ -120,6 +122,7 @@ cdef class _Gradients(Pass):
         cdef double total = self.fenchel.encoded_offset(number, truth, n, index, value, work)
         self.fenchel.projection.project(number, theta, dense, &ignored, &bound,
                                         align(work + self.fenchel.vector_bytes))
+        check_numbers(self.fenchel.projection, i, self.scores.layout.theta_size(i), dense)
         total += bound
         for k in range(n):
             dense[index[k]] -= value[k]
@@ -240,6 +243,7 @@ cdef int _marginals(Py_ssize_t i, Sheet scores, Sheet out, Projection projection
     cdef Py_ssize_t j
     scores.read(i, &room.theta[0])
     projection.project(i, &room.theta[0], &room.dense[0], &ignored, value, &room.work[0])
+    check_numbers(projection, i, scores.layout.theta_size(i), &room.dense[0])
     out.write(i, &room.dense[0], 1)
     for j in range(scores.layout.shared_size):
         out.shared[i * out.shared_step + j] = room.dense[j]
@@ -374,7 +378,7 @@ def drawn(Sheet scores not None, Projection projection not None, Py_ssize_t n, s
     labels = np.zeros((n, total), dtype=np.int32)
 
     def piece(Py_ssize_t first, Py_ssize_t last, Room room):
-        cdef Py_ssize_t i, size
+        cdef Py_ssize_t i, k, size
         cdef double[::1] uniforms
         cdef int[::1] out = np.empty(n * longest, dtype=np.int32)
         stream = np.random.Generator(np.random.PCG64(seed).advance(n * layout.label_offsets[first]))
@@ -384,6 +388,8 @@ def drawn(Sheet scores not None, Projection projection not None, Py_ssize_t n, s
             with nogil:
                 scores.read(i, &room.theta[0])
                 projection.sample(i, &room.theta[0], n, &uniforms[0], &out[0], &room.work[0])
+                for k in range(n):
+                    check_answer(projection, i, &out[0] + k * size, projection.n_states)
             labels[:, layout.label_offsets[i]:layout.label_offsets[i + 1]] = (
                 np.asarray(out)[:n * size].reshape(n, size))
 

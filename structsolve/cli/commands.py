@@ -4,6 +4,7 @@ from __future__ import annotations
 import argparse
 import importlib
 import json
+import os
 import time
 import warnings
 from itertools import chain
@@ -88,6 +89,8 @@ def fit(args: argparse.Namespace) -> None:
     _say_trained(model, getattr(chosen, "name", chosen), args, start)
     model.metadata_ = recipe.metadata()
     model.save(args.model)
+    if not os.path.exists(args.model):
+        raise RuntimeError(f"save() of {type(model).__name__} wrote no file {args.model}")
     if args.history:
         messages.write_history(args.history, model.history_)
     if "validation" in options:
@@ -376,7 +379,11 @@ def _own_shell(model: Any, steps: Any = None) -> Any:
             f"the pipeline ends in {a_type(model)}, which reads files itself; predict "
             "from Python: structsolve.load(FILE).predict(X)"
         )
-    own = importlib.import_module(module)
+    try:
+        own = importlib.import_module(module)
+    except (ImportError, AttributeError) as error:  # of what is no name
+        what = f"{type(model).__name__}: shell is {module!r}, expected the name of a module"
+        raise ImportError(f"{what} ({error})") from error
     require(own, ShellModule, f"{type(model).__name__}: the module {module!r}")
     return own
 

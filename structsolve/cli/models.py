@@ -16,6 +16,7 @@ from structsolve.estimators.common import generator_of
 from structsolve.evaluation.scorers import get_scorer_names
 from structsolve.io import guess_format
 from structsolve.io.graphs import read_hierarchy, read_network
+from structsolve.protocols import Estimator, require
 from structsolve.solvers.problem import Problem
 from structsolve.structure.ask import loss_names
 from structsolve.utils.suggest import did_you_mean
@@ -348,17 +349,22 @@ def needs_labels(args: argparse.Namespace) -> bool:
     """
     if args.estimator == "margin" or args.estimator in families():
         return True
-    name = registry.default().split("estimators", args.estimator)[0]
-    fit = registry.default().class_of("estimators", name).fit
-    y = inspect.signature(fit).parameters.get("y")
+    y = inspect.signature(_class_named(args)[1].fit).parameters.get("y")
     return y is None or y.default is inspect.Parameter.empty
+
+
+def _class_named(args: argparse.Namespace) -> tuple[str, Any]:
+    """Return the name and the class of a plugin's estimator, which can be trained and saved."""
+    name = registry.default().split("estimators", args.estimator)[0]
+    estimator = registry.default().class_of("estimators", name)
+    require(estimator, Estimator, f"estimator {name!r}")
+    return name, estimator
 
 
 def _make_named(args: argparse.Namespace, structure: Any) -> Any:
     """Make an estimator of a plugin: it takes the options whose parameters it has."""
-    known = registry.default()
-    name = known.split("estimators", args.estimator)[0]
-    takes = inspect.signature(known.class_of("estimators", name)).parameters
+    name, estimator = _class_named(args)
+    takes = inspect.signature(estimator).parameters
     text = f": --estimator {name} has no such parameter"
     if args.validation or args.validation_split:
         raise UsageError(f"--validation{text}")
@@ -373,4 +379,4 @@ def _make_named(args: argparse.Namespace, structure: Any) -> Any:
     given |= {"structure": structure} if "structure" in takes else {}
     given |= {"fit_intercept": False} if args.no_intercept and "fit_intercept" in takes else {}
     given |= {"verbose": verbosity(args)} if "verbose" in takes else {}
-    return known.make("estimators", args.estimator, **given)
+    return registry.default().make("estimators", args.estimator, **given)

@@ -13,6 +13,7 @@ from ..lp.oracle cimport ProgramOracle
 from ..operators cimport KBest, MaxMarginals, Operator, Oracle, Projection
 from ..part_layout cimport PartLayout
 from ..potentials.linear cimport LinearPotentials
+from ..structure.label_key cimport check_answer, check_numbers
 
 from ..utils.arrays import aligned_zeros, padded
 from ..lp.oracle import empty
@@ -256,7 +257,7 @@ def draw(LinearPotentials potentials not None, Projection projection not None,
     longest = max(layout.max_label, 1)
 
     def piece(Py_ssize_t first, Py_ssize_t last, Room room):
-        cdef Py_ssize_t i, size
+        cdef Py_ssize_t i, k, size
         cdef double[::1] uniforms
         cdef int[::1] out = np.empty(n * longest, dtype=np.int32)
         for i in range(first, last):
@@ -265,6 +266,8 @@ def draw(LinearPotentials potentials not None, Projection projection not None,
             with nogil:
                 potentials.score(i, &w[0], scale, room.theta)
                 projection.sample(i, room.theta, n, &uniforms[0], &out[0], room.work)
+                for k in range(n):
+                    check_answer(projection, i, &out[0] + k * size, projection.n_states)
             labels[:, layout.label_offsets[i]:layout.label_offsets[i + 1]] = (
                 np.asarray(out)[:n * size].reshape(n, size))
 
@@ -341,6 +344,8 @@ def node_rows(LinearPotentials potentials not None, Operator operator not None,
                 else:
                     projection.project(i, room.theta, &mu[0], &value_view[i], &bound, room.work)
                     row = &mu[0] + potentials.shared_size
+                if best is None:
+                    check_numbers(projection, i, stride * layout.nodes_of(i), row)
                 for v in range(layout.offsets[i], layout.offsets[i + 1]):
                     for s in range(states):
                         out[v, s] = row[s]

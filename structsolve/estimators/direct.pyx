@@ -14,6 +14,7 @@ cimport numpy as cnp
 
 from ..operators cimport KBest, Operator, Oracle, Projection
 from ..potentials.features cimport CSR_F32, CSR_F64, CSR_ONES, DENSE_F32, DENSE_F64
+from ..structure.label_key cimport check_numbers
 from ..simd.loops cimport ss_loop_table, ss_loops
 
 from ..examples.packed import Examples
@@ -358,6 +359,7 @@ cdef class DirectMarginals(Direct):
         self._score(arrays, storage, 0, nodes, theta)
         with nogil:
             projection.project(nodes - 1, theta, mu, &value, &bound, work)
+            check_numbers(projection, 0, self.shared_size + nodes * self.node_size, mu)
         for v in range(nodes):
             memcpy(answer.data + v * shape[1] * sizeof(double),
                    mu + self.shared_size + v * self.node_size, shape[1] * sizeof(double))

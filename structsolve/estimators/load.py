@@ -67,7 +67,11 @@ def _model_of(meta: dict[str, Any], arrays: dict[str, np.ndarray], kernel: Any) 
     if not hasattr(estimator, "transform"):  # a step of pipelines
         require(estimator, Estimator, f"estimator {meta['estimator']!r}")
     check_arrays(arrays, getattr(estimator, "array_types", ()))
-    return estimator.from_file(meta, arrays, kernel)
+    made = estimator.from_file(meta, arrays, kernel)
+    if not isinstance(made, estimator):
+        text = f"from_file of {meta['estimator']!r} returned {made!r}, expected a fitted model"
+        raise TypeError(text)
+    return made
 
 
 def _class_of(meta: dict[str, Any]) -> Any:

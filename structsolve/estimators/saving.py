@@ -146,7 +146,7 @@ def describe(model: Any, left_out: Sequence[str]) -> tuple[dict[str, Any], dict[
         params["kernel"] = {"__function__": importable(model.kernel)}
     space_meta, space_arrays = model.space_.state()
     meta = {
-        "estimator": type(model).__name__,
+        "estimator": registry.default().called(model),
         "params": params,
         "structure": plain(model.space_.structure, "structure"),
         "space": space_meta,

@@ -2,6 +2,7 @@
 from __future__ import annotations
 
 import contextlib
+import csv
 import os
 import re
 from collections.abc import Iterator
@@ -186,7 +187,7 @@ def _decoded(path: PathLike, count: int | None, arff: Any) -> tuple[str, list[An
     try:
         decoded = arff.load(lines(), return_type=kind)
         rows = list(islice(decoded["data"], count))
-    except arff.ArffException as error:
+    except (arff.ArffException, csv.Error) as error:
         text = re.sub(r",? (in|at) line -?\d+", "", str(error)).rstrip(".")
         if not any(line.strip() for _, line in text_lines(path)):
             raise no_examples(path, "ARFF") from None

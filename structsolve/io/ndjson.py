@@ -1,7 +1,6 @@
 # Examples of any form as text: a JSON object on each line, such as {"x": [[0.5, 1]], "y": ["a"]}.
 from __future__ import annotations
 
-import json
 from typing import Any
 
 import numpy as np
@@ -87,7 +86,7 @@ def _read(path: str) -> tuple[list[Any], list[Any] | None]:
             example = from_text(line)
         except TwiceError as error:
             raise bad_line(path, number, f"the key {error} twice", "each key once") from None
-        except (json.JSONDecodeError, RecursionError) as error:
+        except (ValueError, RecursionError) as error:  # also of integers of too many digits
             raise bad_line(path, number, f"no JSON ({error})", "an object a line") from None
         if not isinstance(example, dict) or "x" not in example or {*example} - {*KEYS}:
             raise bad_line(path, number, repr(line[:60]), 'an object {"x": ..., "y": ...}')

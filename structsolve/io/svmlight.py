@@ -5,7 +5,7 @@ import math
 import re
 import zlib
 from collections.abc import Iterator
-from itertools import pairwise
+from itertools import chain, pairwise
 from typing import IO
 
 import numpy as np
@@ -82,7 +82,9 @@ def read_svmlight(
                 zero_based=zero_based,
                 query_id=True,
             )
-        sound = np.isfinite(X.data).all() and len(qid) in (0, X.shape[0])
+        labels = np.fromiter(chain.from_iterable(y), float) if multilabel else y
+        finite = np.isfinite(X.data).all() and np.isfinite(labels).all()
+        sound = finite and len(qid) in (0, X.shape[0])
         cause = None
     except (ValueError, OverflowError, EOFError, OSError, zlib.error) as error:
         if isinstance(error, OSError) and error.errno is not None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 import csv
 from collections.abc import Iterator, Sequence
 from dataclasses import KW_ONLY
+from itertools import chain
 from typing import Any
 
 import numpy as np
@@ -238,20 +239,23 @@ class _Table:
         if len(delimiter) != 1:
             raise ValueError(f"delimiter: found {delimiter!r}; expected one character")
 
-        def all_lines() -> Iterator[str]:
-            yield first
-            yield from source
-
         self.rows: list[list[str]] = []
         self.lines: list[int] = []
-        reader = csv.reader(all_lines(), delimiter=delimiter)
-        for row in reader:
-            self.rows.append([cell.strip() for cell in row])
-            self.lines.append(numbers[reader.line_num - 1])
-            width = len(self.rows[0])
-            if len(row) != width:
-                expected = f"{width}, as the first line has"
-                raise bad_line(path, self.lines[-1], f"{len(row)} cells", expected)
+        # Cells in quotes may have several lines.
+        ended = (f"{line}\n" for line in chain([first], source))
+        reader = csv.reader(ended, delimiter=delimiter)
+        begin = 0
+        try:
+            for row in reader:
+                self.rows.append([cell.strip() for cell in row])
+                self.lines.append(numbers[begin])
+                begin = reader.line_num
+                width = len(self.rows[0])
+                if len(row) != width:
+                    expected = f"{width}, as the first line has"
+                    raise bad_line(path, self.lines[-1], f"{len(row)} cells", expected)
+        except csv.Error as error:
+            raise bad_line(path, numbers[begin], f"no table ({error})", "cells") from None
         if all(not row[-1] for row in self.rows):  # each line ends with a delimiter
             self.rows = [row[:-1] for row in self.rows]
         if header is None:

@@ -11,7 +11,7 @@ from typing import Any
 import pluggy
 
 from .. import hookspecs
-from ..hookspecs import BOUND_BEFORE, CONTRACT, FORMER, Named
+from ..hookspecs import BOUND_BEFORE, CONTRACT, FORMER, Lazy, Named
 from .blame import Blame, failure_of, label_of
 from .distributions import GROUP, described, disabled, installed
 from .plugin import LISTS, Plugin, check_contract
@@ -344,4 +344,11 @@ def _checked(declared: Any, hook: str) -> list[Any]:
     for name in names:
         if names.count(name) > 1:
             raise ValueError(f"{hook} declares {name!r} twice")
+    for item in declared if hook == "structsolve_estimators" else ():
+        if not (item.name.isidentifier() and item.name[0].isupper()):
+            expected = "the name of a class, with a capital letter"
+            raise ValueError(f"{hook} declares {item.name!r}, expected {expected}")
+        if not isinstance(item.factory, (type, Lazy)):
+            text = f"{hook} declares {item.name!r} as {item.factory!r}, expected a class or Lazy"
+            raise TypeError(text)
     return declared

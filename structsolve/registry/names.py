@@ -274,9 +274,21 @@ class Names:
         ------
         ValueError
             As of :meth:`find`.
+        ImportError
+            If another package's module cannot be imported, or lacks the class.
         """
-        factory = self.find(kind, name, source).factory
-        return factory.load() if isinstance(factory, Lazy) else factory
+        declared = self.find(kind, name, source)
+        factory = declared.factory
+        if not isinstance(factory, Lazy):
+            return factory
+        try:
+            return factory.load()
+        except Exception as error:
+            owner = next(p for p, d in self._declared(kind) if d is declared)
+            if owner.is_ours:
+                raise
+            reason = f"{factory.path!r} cannot be imported: {type(error).__name__}: {error}"
+            raise ImportError(f"{one(kind)} {name!r} of {owner.label}: {reason}") from error
 
     def owner_of(self, kind: str, text: str) -> Plugin:
         """Return the plugin that declares a name.

@@ -28,6 +28,20 @@ class Sources(Names):
         declared = self._owner(kind, value)
         return None if declared is None else declared[1].name
 
+    def called(self, model: Any) -> str:
+        """Return the name by which files call a model's class.
+
+        Parameters
+        ----------
+        model : estimator
+
+        Returns
+        -------
+        str
+            The declared name; the name of the class if no plugin declares it.
+        """
+        return self.name_of("estimators", model) or type(model).__name__
+
     def source_of(self, kind: str, value: Any) -> str:
         """Return the distribution, with its version, that declares the class of an object.
 

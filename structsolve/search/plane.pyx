@@ -219,7 +219,7 @@ cdef class LabelPlane:
         out.g = self.sign * self.g_loss.value(i, truth, label)
         if same:
             out[0] = view.points[0]
-        elif self.sign > 0 and not out.g >= 0:
+        elif self.sign > 0 and not 0 <= out.g < INFINITY:
             with gil:
                 raise ValueError(
                     f"example {i}: the loss of a label is {out.g}, expected at least 0 (and 0 for "

@@ -9,6 +9,7 @@ from libc.string cimport memset
 from ..operators cimport Projection
 from ..potentials.linear cimport LinearPotentials
 from ..projections.game cimport MaxMinGame
+from ..structure.label_key cimport check_numbers
 from ..surrogates._fenchel_young cimport FenchelYoung
 from ._batches cimport BatchLoop, doubles, integers
 from ._loop cimport DualLoop, check_order
@@ -279,6 +280,8 @@ cdef class SegmentLoop(DualLoop):
                 visit.linear += theta[j] * visit.value[n]
                 n += 1
         visit.gap = bound + self.at_truth[i] - self.terms_view[i] - score
+        check_numbers(self.projection, i, 1, &visit.gap)
+        check_numbers(self.projection, i, 1, &visit.linear)
         visit.n = n
         if n == 0 or self.rule == HARMONIC:
             return 0

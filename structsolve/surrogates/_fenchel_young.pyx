@@ -5,6 +5,7 @@ from libc.string cimport memcpy
 from ..utils.alignment cimport align
 from ..operators cimport Parts, Projection
 from ..part_layout cimport PartLayout
+from ..structure.label_key cimport check_numbers
 from .base cimport Cut, Surrogate
 
 AT_TRUTH = ("zero", "state", "squares")
@@ -147,4 +148,5 @@ cdef class FenchelYoung(Surrogate):
                 n += 1
         cut.nnz, cut.key, cut.calls = n, key, 1
         cut.bound = cut.b - score + (bound - value)
+        check_numbers(self.projection, i, 1, &cut.bound)
         return 0

@@ -4,7 +4,7 @@ from libc.string cimport memcpy, memset
 from ..utils.alignment cimport align
 from ..operators cimport AugmentedOracle, KBest, Loss, Oracle, Parts
 from ..part_layout cimport PartLayout
-from ..structure.label_key cimport check_answer
+from ..structure.label_key cimport check_answer, check_numbers
 from .base cimport Cut
 from ._one_label cimport OneLabel
 
@@ -75,6 +75,7 @@ cdef class MarginRescaling(OneLabel):
         if self.augmented is not None:
             self.augmented.argmax(i, theta, truth, label, &value[0], &cut.b, scratch)
             check_answer(self.augmented, i, label, self.parts.n_states)
+            check_numbers(self.augmented, i, 1, &cut.b)
         elif self.loss.decomposes:
             memcpy(augmented, theta, self.layout.theta_size(i) * sizeof(double))
             self.loss.augment(i, truth, 1.0, augmented)
@@ -95,6 +96,8 @@ cdef class MarginRescaling(OneLabel):
                 label += self.layout.label_size(i)
                 check_answer(self.kbest, i, label, self.parts.n_states)
                 cut.b = self.loss.value(i, truth, label)
+        if self.augmented is None:
+            check_numbers(self.loss, i, 1, &cut.b)
         margin = self.point_to(i, theta, truth, label, cut)
         if not best_is_truth:
             # The best label scores at least as much as the truth.

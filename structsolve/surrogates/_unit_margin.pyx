@@ -7,7 +7,7 @@ from ..utils.alignment cimport align
 from ..operators cimport Loss, Oracle, Parts
 from ..part_layout cimport PartLayout
 from .base cimport Cut
-from ..structure.label_key cimport check_answer, label_key
+from ..structure.label_key cimport check_answer, check_numbers, label_key
 from ._one_label cimport OneLabel
 
 
@@ -73,6 +73,7 @@ cdef class UnitMarginRescaling(OneLabel):
             check_answer(self.oracle, i, label, self.parts.n_states)
             cut.calls += 1
             g = self.loss.value(i, truth, label)
+            check_numbers(self.loss, i, 1, &g)
             h = self.point_to(i, theta, truth, label, cut)
             # The previous best label has the value 0, and so has the truth.
             self.note(i, augmented, ratio * g - h, fabs(h))

@@ -157,6 +157,14 @@ def test_names_that_python_takes_for_numbers(tmp_path):
     assert read_hierarchy(path) == {"1_1": ["1_2", "1_3"], "1_2": [], "1_3": []}
 
 
+def test_cells_in_quotes_of_several_lines(tmp_path):
+    path = tmp_path / "lines.csv"
+    path.write_text('size,class\n"1\n2",a\n12,b\n')
+    reader = TableReader()
+    assert reader.fit(str(path))[0].tolist() == [[1, 0], [0, 1]]
+    assert reader.columns == [["size", ["1\n2", "12"]]]
+
+
 def test_rankings(tmp_path):
     path = tmp_path / "ranks.txt.gz"
     with gzip.open(path, "wt") as file:
@@ -180,6 +188,8 @@ def test_rankings(tmp_path):
         ("a,b\n1,\n", {}, "line 2: found no label"),
         ("a,b\n1,2\n", {"where": "a=3"}, "found no examples left by where=a=3, of 1"),
         ("a;class\n2;x\n1,5;y\n", {}, "line 3: found '1,5'; expected numbers with decimal points"),
+        ('a,b,c\n1,2,x\n\n1,"2,x\n3,4,y\n', {}, "line 4: found 2 cells; expected 3"),
+        (f"a,b\n1,2\n1,{'z' * 140_000}\n1,2\n", {}, "line 3: found no table .field larger"),
     ],
 )
 def test_wrong_tables(tmp_path, text, options, message):
@@ -399,6 +409,7 @@ def test_arff_with_a_hierarchy(tmp_path):
         (ARFF, "found no examples"),
         (ARFF + "1,0,big,short\n", "line 8"),
         (ARFF + "1,0\n", "line 8: found no ARFF"),
+        (ARFF + "1,0,2,short\n" + "1" * 140_000 + ",0,2,short\n", "line 9: found no ARFF"),
         ("@relation x\n@attribute s string\n@attribute y {0,1}\n@data\na,1\n", "'s' is STRING"),
         ("\n \n", "found no examples; expected ARFF"),
     ],

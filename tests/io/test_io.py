@@ -275,6 +275,7 @@ def test_svmlight_sequences_and_columns_of_test_data(tmp_path):
         (b"1 1:1\n\xff\n", "line 2: found byte 0xff"),
         (f"{2**53 + 1} 1:1\n{2**53} 2:1\n", r"found a label of 2\*\*53 or beyond"),
         ("-1e30 1:1\n", r"found a label of 2\*\*53 or beyond"),
+        ("1 1:1\nnan 1:1\n", "line 2: found the label 'nan'; expected a number"),
     ],
 )
 def test_svmlight_faults(tmp_path, content, message):

@@ -56,6 +56,7 @@ def test_numbers_become_arrays_and_other_examples_stay(tmp_path):
         ('{"x": 1, "y": 2}\n\n{"x": 1}\n', "line 3: found no label y; expected one in all lines"),
         ('{"x": [1, 2]}\n{"x": [1]}\n', "found 1 numbers in example 1; expected 2 features"),
         ("[" * 100000 + "\n", "line 1: found no JSON"),
+        ('{"x": 1}\n{"x": ' + "1" * 5000 + "}\n", "line 2: found no JSON"),
         ('{"x": 1}\n{"x": 2, "x": 3}\n', "line 2: found the key 'x' twice; expected each key once"),
         ('{"x": {"a": [{"b": 1, "c": 2, "b": 1}]}}\n', "line 1: found the key 'b' twice"),
     ],
