@@ -99,7 +99,7 @@ cdef class Numbers(Pass):
     parts : Parts, optional
         For numbers of labels.
     labels, outside
-        See :meth:`again`.
+        See :func:`again`.
     loss : Loss, optional
         Must have costs.
     """
@@ -133,16 +133,8 @@ cdef class Numbers(Pass):
         self.entries = self.vector_size + (0 if parts is None else parts.max_entries)
         self.again(labels, outside)
 
-    def again(self, labels=None, outside=None):
-        """Take other labels, and what the sheets hold by now.
-
-        Parameters
-        ----------
-        labels : ndarray of int32, optional
-            Labels of all examples, concatenated and checked.
-        outside : ndarray of bool, optional
-            Examples whose label is none of the space: its probability is 0.
-        """
+    cdef int again(self, labels, outside) except -1:
+        # Takes other labels, and what the sheets hold by now.
         cdef PartLayout layout = self.scores.layout
         self.owners, self.labels, self.outside = (labels, outside), NULL, NULL
         if labels is not None:
@@ -151,7 +143,7 @@ cdef class Numbers(Pass):
         if outside is not None:
             self.outside = <const unsigned char*>data_of(outside, cnp.NPY_BOOL, layout.n, False)
         self.values = NULL
-        self.open_abreast()
+        return self.open_abreast()
 
     cdef int open_abreast(self) except -1:
         cdef Abreast bounded
@@ -178,7 +170,7 @@ cdef class Numbers(Pass):
         self.table = np.concatenate([table, along, along.reshape(K, K).T.ravel()])
         return 0
 
-    def piece(self, Py_ssize_t first, Py_ssize_t last, Room room not None):
+    def _piece(self, Py_ssize_t first, Py_ssize_t last, Room room not None):
         """Compute the numbers of the examples first .. last - 1."""
         cdef Py_ssize_t i = 0, n = last - first
         cdef const int64_t[::1] order
@@ -485,6 +477,20 @@ cdef class Numbers(Pass):
         return const
 
 
+def again(Numbers numbers not None, labels=None, outside=None):
+    """Take other labels, and what the sheets of the scores hold by now.
+
+    Parameters
+    ----------
+    numbers : Numbers
+    labels : ndarray of int32, optional
+        Labels of all examples, concatenated and checked.
+    outside : ndarray of bool, optional
+        Examples whose label is none of the space: its probability is 0.
+    """
+    numbers.again(labels, outside)
+
+
 def numbers_of(Numbers numbers not None, cnp.ndarray values not None, n_jobs, list rooms):
     """Compute numbers.
 
@@ -504,7 +510,7 @@ def numbers_of(Numbers numbers not None, cnp.ndarray values not None, n_jobs, li
         numbers.bytes = work_bytes
         work_bytes += numbers.lanes.bytes + 64
     numbers.values = <double*>data_of(values, cnp.NPY_DOUBLE, layout.n)
-    in_rooms(numbers.piece, layout.examples.offsets, n_jobs, rooms, layout, work_bytes,
+    in_rooms(numbers._piece, layout.examples.offsets, n_jobs, rooms, layout, work_bytes,
              entries=numbers.entries)
     numbers.values = NULL
 

@@ -28,6 +28,8 @@ cdef class Sheet:
 
     # Sets `each` for the block that begins at `start` in theta, if it is float32; the others <- 0.
     cdef int open_each(self, Py_ssize_t start) except -1
+    # Points at other arrays, which the caller keeps; False: their types or sizes are others.
+    cdef bint again(self, blocks, arrays) except -1
     cdef int take(self, place, array, bint each) except -1
     cdef int read_table(self, place, array) except -1
     cdef int open(self, Rows* rows, place, array, first) except -1

@@ -291,32 +291,14 @@ cdef class Sheet:
                 self.edge_array = array
                 self.open(&self.edge, place, array, first)
 
-    def again(self, blocks, arrays):
-        """Point at other arrays, which the caller keeps as long as they are used.
-
-        Parameters
-        ----------
-        blocks : sequence of Block
-            The same as in ``__init__``.
-        arrays : sequence of ndarray
-
-        Returns
-        -------
-        bool
-            False: their types or sizes are others, so they need another sheet.
-
-        Raises
-        ------
-        ValueError
-            For scores that are no numbers.
-        """
+    cdef bint again(self, blocks, arrays) except -1:
         cdef Py_ssize_t k = 0
         self.each = NULL
         for block, array in zip(blocks, arrays):
             kind = block.kind
             if kind == "shared":
-                place, old = self.tables[k]
-                if place.name != block.name or not _alike(array, old, self.written):
+                place, old = self.tables[k] if k < len(self.tables) else (None, None)
+                if not _alike(array, old, self.written) or place.name != block.name:
                     return False
                 self.tables[k] = place, array
                 self.read_table(place, array)
@@ -507,9 +489,32 @@ def _checked(array, place, bint written):
     return np.ascontiguousarray(array)
 
 
+def again(Sheet sheet not None, blocks, arrays):
+    """Point a sheet at other arrays, which the caller keeps as long as they are used.
+
+    Parameters
+    ----------
+    sheet : Sheet
+    blocks : sequence of Block
+        Those of the sheet.
+    arrays : sequence of ndarray
+
+    Returns
+    -------
+    bool
+        False: their types or sizes are others, so they need another sheet.
+
+    Raises
+    ------
+    ValueError
+        For scores that are no numbers.
+    """
+    return sheet.again(blocks, arrays)
+
+
 cdef bint _alike(cnp.ndarray array, cnp.ndarray old, bint written):
     # Whether an array may replace one that was checked.
-    return (old is not None and cnp.PyArray_TYPE(array) == cnp.PyArray_TYPE(old)
+    return (old is not None and array is not None and cnp.PyArray_TYPE(array) == cnp.PyArray_TYPE(old)
             and cnp.PyArray_SIZE(array) == cnp.PyArray_SIZE(old)
             and (cnp.PyArray_ISCARRAY(array) if written else cnp.PyArray_ISCARRAY_RO(array)))
 

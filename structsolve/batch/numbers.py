@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 
 from ..structure.ask import loss_advice
+from . import _distribution, _sheets
 from ._distribution import Numbers, gradients_of, numbers_of
 from ._loops import check_labels
 from .answers import argmax
@@ -143,7 +144,7 @@ class Number(Repeated):
         """
         same = Repeated.again(self, blocks, read[::-1] if self.by_other else read)
         if same:
-            self.numbers.again(*self._labels(labels))
+            _distribution.again(self.numbers, *self._labels(labels))
         return same
 
     def _labels(self, labels: Any) -> tuple[Any, ...]:
@@ -214,7 +215,7 @@ class Number(Repeated):
         else:
             batch, arrays = out
             answer, target = None, self._target
-            if target is None or not target.again(batch.blocks, arrays):
+            if target is None or not _sheets.again(target, batch.blocks, arrays):
                 each = each or bool(source.shared_step)
                 given = batch.scores(arrays)
                 target = sheet_of(given, binding, self._own, each=each, written=True)

@@ -6,7 +6,7 @@ from itertools import repeat
 from typing import Any
 
 from .. import registry
-from ._sheets import Sheet
+from ._sheets import again
 from .binding import binding_of, fingerprint
 from .scores import Scores
 from .values import sheet_of
@@ -56,7 +56,7 @@ class Repeated:
         """
         if not self.lasting or self.binding.version != registry.default().version:
             return False
-        return all(map(Sheet.again, self.sheets, repeat(blocks), read))
+        return all(map(again, self.sheets, repeat(blocks), read))
 
 
 def _sheet_beside(given: Scores, scores: Scores, binding: Any) -> Any:
