@@ -368,6 +368,56 @@ def test_native_answers_that_do_not_exist_are_refused_in_training(full):
     assert "label_bound nan" in told[8]
 
 
+def test_native_answers_that_are_no_numbers_name_their_example(full):
+    """Training went on with NaN, and batches returned it."""
+    out = full.run(
+        "import numpy as np\n"
+        "from structsolve import StructuredSVM, batch\n"
+        "from structsolve_wrong import wrong_structure\n"
+        "X, Y = np.eye(3), np.array([0, 1, 2])\n"
+        "def told(call, *given, **named):\n"
+        "    try:\n"
+        "        print('nothing', call.__name__, call(*given, **named))\n"
+        "    except ValueError as error:\n"
+        "        print(error)\n"
+        "for fault in ('marginals', 'partition', 'draw', 'derivative', 'costs'):\n"
+        "    structure = wrong_structure(fault)\n"
+        "    model = StructuredSVM(structure, max_iter=2).fit(X, Y)\n"
+        "    model.set_params(surrogate='crf', loss='wrong')\n"
+        "    space = batch.score_space(structure, 3)\n"
+        "    scores = batch.Scores(np.eye(3), examples=space.pack_sizes(3))\n"
+        "    if fault in ('marginals', 'partition'):\n"
+        "        for solver in ('gbcfw', 'lbfgs'):\n"
+        "            base = StructuredSVM(structure, surrogate='crf', solver=solver)\n"
+        "            told(base.fit, X, Y)\n"
+        "        told(batch.entropy, space, scores)\n"
+        "    if fault == 'marginals':\n"
+        "        told(model.predict_marginals, X)\n"
+        "        told(batch.marginals, space, scores)\n"
+        "        told(batch.value_and_gradient, space, scores, Y, 'crf')\n"
+        "    elif fault == 'draw':\n"
+        "        told(model.sample, X, 2)\n"
+        "        told(batch.samples, space, scores, 2)\n"
+        "    elif fault == 'derivative':\n"
+        "        told(batch.marginals_vjp, space, scores, scores)\n"
+        "        told(batch.hessian_product, space, scores, scores, Y)\n"
+        "    elif fault == 'costs':\n"
+        "        told(model.expected_loss, X, Y)\n"
+        "        told(model.predict_least_loss, X)\n"
+        "for fault in ('nan loss', 'infinite loss'):\n"
+        "    for surrogate in ('margin', 'unit-margin', 'slack'):\n"
+        "        named = {'surrogate': surrogate, 'loss': 'wrong'}\n"
+        "        told(StructuredSVM(wrong_structure(fault), **named).fit, X, Y)\n"
+    )
+    lines = out.splitlines()
+    assert len(lines) == 21
+    for line in lines:
+        assert line.startswith("example 1: "), line
+        assert re.search(
+            r"answered with (nan|-?inf|a label .* is 1000000)|exp\(inf\)|is (nan|inf)", line
+        )
+
+
 def test_a_stale_plugin_is_refused(full, tmp_path):
     """If compiled against another number of the C interface, the error names it and the remedy."""
     environment = Environment(tmp_path / "env")

@@ -1,4 +1,4 @@
-"""Multiclass with an oracle, or parts, that are wrong in a way that only native code can be."""
+"""Multiclass with operators that are wrong in a way that only native code can be."""
 
 from functools import partial
 
@@ -14,14 +14,39 @@ def wrong_structure(fault):
 @hookimpl
 def structsolve_oracle(space):
     if space.structure.name == "wrong":
-        from ._operators import WrongOracle
+        from ._operators import FAULTS, WrongOracle
 
-        return partial(WrongOracle, space.structure.fault)
+        if space.structure.fault in FAULTS:
+            return partial(WrongOracle, space.structure.fault)
 
 
 @hookimpl
 def structsolve_parts(space):
     if space.structure.name == "wrong":
-        from ._operators import WrongParts
+        from ._operators import FAULTS, WrongParts
 
-        return partial(WrongParts, space.structure.fault)
+        if space.structure.fault in FAULTS:
+            return partial(WrongParts, space.structure.fault)
+
+
+@hookimpl
+def structsolve_projection(space, regularizer):
+    if space.structure.name == "wrong" and regularizer == "entropy":
+        from ._operators import FAULTS, WrongProjection
+
+        if space.structure.fault not in FAULTS:
+            return partial(WrongProjection, space.structure.fault)
+
+
+@hookimpl
+def structsolve_losses():
+    return ["wrong"]
+
+
+@hookimpl
+def structsolve_loss(space, loss):
+    if space.structure.name == "wrong" and loss == "wrong":
+        from ._operators import FAULTS, WrongLoss
+
+        if space.structure.fault not in FAULTS:
+            return partial(WrongLoss, space.structure.fault)

@@ -3,9 +3,9 @@
 
 import time
 
-from libc.math cimport NAN
+from libc.math cimport INFINITY, NAN, exp, log
 
-from structsolve.operators cimport Oracle, Parts
+from structsolve.operators cimport Loss, Oracle, Parts, Projection
 from structsolve.part_layout cimport PartLayout
 from structsolve.search.base cimport Outcome, Search
 from structsolve.search.plane cimport LabelPlane
@@ -114,3 +114,96 @@ cdef class WrongSearch(Search):
             out.share += self.share
             out.label_bound += self.nan
         return 0
+
+
+cdef class WrongProjection(Projection):
+    """The probabilities of the classes, wrong for example 1."""
+
+    cdef Py_ssize_t K
+    cdef bint nan, infinite, label, moved
+
+    def __init__(self, str fault, PartLayout layout not None):
+        super().__init__(layout)
+        self.K = self.n_states = layout.shapes["node"][0]
+        self.gibbs = self.exact = self.has_term = self.has_samples = self.has_derivative = True
+        self.nan, self.infinite = fault == "marginals", fault == "partition"
+        self.label, self.moved = fault == "draw", fault == "derivative"
+
+    cdef int project(self, Py_ssize_t i, const double* theta, double* marginals, double* value,
+                     double* bound, char* work) except -1 nogil:
+        cdef Py_ssize_t s
+        cdef double total = 0
+        for s in range(self.K):
+            marginals[s] = exp(theta[s])
+            total += marginals[s]
+        for s in range(self.K):
+            marginals[s] /= total
+        value[0] = bound[0] = log(total)
+        if i == 1 and self.nan:
+            marginals[0] = NAN
+        if i == 1 and self.infinite:
+            value[0] = bound[0] = INFINITY
+        return 0
+
+    cdef double term(self, Py_ssize_t i, const double* state, char* work) except? -1 nogil:
+        cdef Py_ssize_t s
+        cdef double total = 0
+        for s in range(self.K):
+            if state[s] > 0:
+                total -= state[s] * log(state[s])
+        return total
+
+    cdef double slope(self, Py_ssize_t i, const double* a, const double* b, double gamma,
+                      char* work) except? -1 nogil:
+        cdef Py_ssize_t s
+        cdef double total = 0
+        for s in range(self.K):
+            if a[s] != b[s]:
+                total -= (b[s] - a[s]) * (log((1 - gamma) * a[s] + gamma * b[s]) + 1)
+        return total
+
+    cdef int sample(self, Py_ssize_t i, const double* theta, Py_ssize_t n, const double* uniforms,
+                    int* labels, char* work) except -1 nogil:
+        cdef Py_ssize_t k
+        for k in range(n):
+            labels[k] = 1000000 if i == 1 and self.label else 0
+        return 0
+
+    cdef int derivative(self, Py_ssize_t i, const double* theta, const double* direction,
+                        double* out, char* work) except -1 nogil:
+        cdef Py_ssize_t s
+        for s in range(self.K):
+            out[s] = NAN if i == 1 and self.moved else 0
+        return 0
+
+    cpdef Py_ssize_t derivative_bytes(self) except -1:
+        return 0
+
+
+cdef class WrongLoss(Loss):
+    """0 or 1, but for example 1."""
+
+    cdef double wrong
+    cdef bint of_costs
+
+    def __init__(self, str fault, PartLayout layout not None):
+        super().__init__(layout)
+        self.decomposes = self.averaged = self.has_costs = True
+        self.wrong = {"nan loss": NAN, "infinite loss": INFINITY}.get(fault, 1)
+        self.of_costs = fault == "costs"
+
+    cdef double value(self, Py_ssize_t i, const int* truth, const int* label) except? -1 nogil:
+        if truth[0] == label[0]:
+            return 0
+        return self.wrong if i == 1 else 1
+
+    cdef double augment(self, Py_ssize_t i, const int* truth, double scale,
+                        double* theta) except? -1 nogil:
+        theta[truth[0]] -= scale
+        return scale
+
+    cdef double costs(self, Py_ssize_t i, const double* nu, bint transposed, double scale,
+                      double* theta) except? -1 nogil:
+        if i == 1 and self.of_costs:
+            theta[0] = NAN
+        return scale
