@@ -3,8 +3,8 @@
     STRUCTSOLVE_DATA=../shared/data python benchmarks/rankings.py
 
 Five splits, twelve of less than 300 rows, have 60 % training and 40 % test rows, with standardised
-features.  "default": the settings
-are those of `StructuredSVM("permutation")`, alpha included, and the bandwidth of an RBF kernel.
+features.  "default": the settings are those of `StructuredSVM("permutation")`, alpha included, and
+the bandwidth of an RBF kernel.
 One-vs-one: a LogisticRegression, SVC or LinearSVC per pair of labels, with labels sorted by the
 pairs that they win; the former two with their defaults.  The other sides pick their constant by the
 tau on a quarter of the training rows.  Ridge: regression on the ranks, sorted.  The time is that of
