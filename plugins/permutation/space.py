@@ -240,6 +240,7 @@ class RankingSpace(AssignmentSpace):
 
     #: Ranks are numbers: a loss by their distances trains better rankings than one of equal ranks.
     default_loss = "spearman"
+    checks_alpha = True
 
     def __init__(
         self,

@@ -132,7 +132,7 @@ class Problem:
             examples = replace(examples, nodes=sparsify(examples.nodes))
         examples = replace(examples, edges=sparsify(examples.edges))
         self.space, self.examples = space, examples
-        self.kernel = kernel
+        self.kernel, self.backend = kernel, oracle
         _refuse_huge(examples.nodes, examples.offsets, "X")
         _refuse_huge(examples.edges, examples.edge_offsets, "edge features")
         self.potentials = _potentials(space, examples, self._settings)
@@ -358,6 +358,25 @@ class Problem:
                     f"{bounds[i]:g}, but the true label makes it at least 0"
                 )
         return np.maximum(bounds, 0, out=bounds)
+
+    def weighing(self, kept: np.ndarray) -> Problem:
+        """Return the same problem with weights of 0 for all other examples; arrays are shared.
+
+        Parameters
+        ----------
+        kept : ndarray of int
+            Numbers of examples.
+
+        Returns
+        -------
+        Problem
+        """
+        other = object.__new__(type(self))
+        vars(other).update(vars(self))
+        weights = np.zeros(self.n)
+        weights[kept] = self.weights[kept]
+        other.weights = weights / weights.sum()
+        return other
 
     def under(self, surrogate: str, loss: Any) -> Problem:
         """Return the same problem with another surrogate and loss; arrays are shared.

@@ -37,6 +37,9 @@ class Space(SpaceOperators):
     default_loss: Any = "hamming"
     #: The loss of training for the surrogate "margin" there, if another one.
     margin_loss: Any = None
+    #: ``alpha="auto"`` is checked on halves of few examples, see
+    #: :func:`structsolve.estimators.halves.wider`.
+    checks_alpha: bool = False
     #: Every set of parts of the one row of nodes is the ``mu(y)`` of a label, and there are no
     #: other parts: a loss that decomposes is decided part by part.
     separate_parts: bool = False
