@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import numpy as np
 
-from ..solvers.run import Start
 from ..solvers.bcfw import BCFW
 from ..solvers.choose import choose_solver
 from ..solvers.passes import surrogate_bounds
 from ..solvers.problem import Problem
+from ..solvers.run import Start
 
 # Numbers of examples that are looked at: fewer cannot tell, and of more the check takes longer.
 FEWEST, MOST = 40, 250
