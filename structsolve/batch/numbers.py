@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -15,7 +14,7 @@ from .answers import argmax
 from .binding import Binding
 from .padded import Batch
 from .repeated import Repeated
-from .scores import Scores
+from .scores import Operators, Scores
 from .values import answer_of, checked_weights, flat_labels, sheet_of
 
 
@@ -309,7 +308,7 @@ def _outside(binding: Binding, labels: np.ndarray) -> np.ndarray | None:
         None if block is None else np.zeros((int(rows[-1]), *block.shape)) for block, rows in blocks
     )
     zeros: Any = Scores(node, None, edge, examples)
-    zeros.places = SimpleNamespace(space=space, binding=binding, index=None)
+    zeros.places = Operators(space, binding)
     inside, _, _ = argmax(space, zeros)
     outside = np.zeros(examples.n, dtype=bool)
     ranges = [(0, examples.n)]

@@ -54,3 +54,21 @@ class Scores:
 
     # Set for a network's batch, whose sizes never change: it keeps their operators.
     places = None
+
+
+@dataclass
+class Operators:
+    """What stands for the places of scores whose operators nobody else keeps.
+
+    Parameters
+    ----------
+    space : Space
+    binding : Binding, optional
+        Made when it is first needed.
+    """
+
+    space: Any
+    binding: Any = None
+
+    #: Rows follow each other.
+    index = None

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -10,6 +9,7 @@ import numpy as np
 from ..batch import Scores, least_loss
 from ..batch.binding import binding_of
 from ..batch.numbers import number
+from ..batch.scores import Operators
 from ..batch.values import sheet_of
 from ..examples.packed import Examples
 from ..examples.packing import listed
@@ -272,7 +272,7 @@ def part_scores(
         edge = np.empty((int(examples.edge_offsets[-1]), *layout.edge.shape))
     shared = {block.name: np.empty(block.shape) for block in layout.shared}
     scores: Any = Scores(node, shared, edge, examples)
-    scores.places = SimpleNamespace(space=space, binding=None)  # the space keeps no operators of X
+    scores.places = Operators(space)  # the space keeps no operators of X
     sheet = sheet_of(scores, binding_of(space, scores), written=True)
     write_scores(potentials, w, sheet, n_jobs)
     for name, mask in masks.items():
