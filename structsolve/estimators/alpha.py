@@ -85,8 +85,7 @@ def default_alpha(problem: Problem, n_jobs: int = 1) -> float:
 
     The rule knows how strong features are, not how hard labels are to tell apart.  Of structures
     that say so (``Space.checks_alpha``: rankings of labels) it is therefore 8 times as large where
-    halves of 40 to 250 examples then predict each other clearly better
-    (:func:`~structsolve.estimators.halves.wider`).
+    halves of 40 to 250 examples then predict each other clearly better (``halves.py``).
 
     Parameters
     ----------

@@ -37,8 +37,7 @@ class Space(SpaceOperators):
     default_loss: Any = "hamming"
     #: The loss of training for the surrogate "margin" there, if another one.
     margin_loss: Any = None
-    #: ``alpha="auto"`` is checked on halves of few examples, see
-    #: :func:`structsolve.estimators.halves.wider`.
+    #: ``alpha="auto"`` is checked on halves of few examples (structsolve/estimators/halves.py).
     checks_alpha: bool = False
     #: Every set of parts of the one row of nodes is the ``mu(y)`` of a label, and there are no
     #: other parts: a loss that decomposes is decided part by part.
