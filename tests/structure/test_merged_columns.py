@@ -6,7 +6,7 @@ import pytest
 import scipy.sparse as sp
 
 import structsolve
-from structsolve.estimators import structured_svm
+from structsolve.estimators import posing
 from structsolve.potentials.calls import score
 from structsolve.solvers import BCFW, LBFGS
 from structsolve.structure.used_columns import (
@@ -92,9 +92,7 @@ def both(monkeypatch, kind, seed, **settings):
     for merging in (True, False):
         with monkeypatch.context() as patch:
             if not merging:
-                patch.setattr(
-                    structured_svm, "with_used_columns", lambda space, rows, merge: (space, rows)
-                )
+                patch.setattr(posing, "with_used_columns", lambda space, rows, merge: (space, rows))
             structure, X, Y = made(kind, np.random.default_rng(seed))
             model = structsolve.StructuredSVM(structure, random_state=0, **settings).fit(X, Y)
             models.append(model)
