@@ -359,6 +359,12 @@ class Problem:
                 )
         return np.maximum(bounds, 0, out=bounds)
 
+    def _sharing(self) -> Problem:
+        # A shallow copy: copy.copy() would make all of it again, as for another process.
+        other = object.__new__(type(self))
+        vars(other).update(vars(self))
+        return other
+
     def weighing(self, kept: np.ndarray) -> Problem:
         """Return the same problem with weights of 0 for all other examples; arrays are shared.
 
@@ -371,8 +377,7 @@ class Problem:
         -------
         Problem
         """
-        other = object.__new__(type(self))
-        vars(other).update(vars(self))
+        other = self._sharing()
         weights = np.zeros(self.n)
         weights[kept] = self.weights[kept]
         other.weights = weights / weights.sum()
@@ -395,8 +400,7 @@ class Problem:
         ValueError
             If the surrogate does not take the structure or the loss.
         """
-        other = object.__new__(type(self))
-        vars(other).update(vars(self))
+        other = self._sharing()
         made = registry.default().make("surrogates", surrogate)
         other._settings = {**self._settings, "surrogate": surrogate, "loss": loss}
         packed = with_all_columns(*self._given)
