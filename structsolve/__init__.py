@@ -22,6 +22,7 @@ _HOMES = {
     "HierarchicalSVMCV": "plugins.dag.svm.path",
     "HierarchicalSVM": "plugins.dag.svm.estimator",
     "LatentSVM": "plugins.latent.estimator",
+    "HiddenMarkovModel": "plugins.hidden_markov.estimator",
     "ConditionalRiskMinimizer": "plugins.risk.estimator",
     "ExtremeSVM": "plugins.extreme.estimator",
     "Sequences": "examples.packed",
@@ -75,6 +76,7 @@ if TYPE_CHECKING:
     from .plugins.dependency.features import ArcFeaturizer
     from .plugins.extreme.estimator import ExtremeSVM
     from .plugins.functions import FunctionStructure
+    from .plugins.hidden_markov.estimator import HiddenMarkovModel
     from .plugins.latent.candidates import AnyOf
     from .plugins.latent.estimator import LatentSVM
     from .plugins.risk.estimator import ConditionalRiskMinimizer

@@ -11,6 +11,7 @@ import pytest
 from programs import Programs, in_fork
 
 import structsolve
+from structsolve import registry
 
 HEAVY = set(
     ["sklearn", "scipy", "pandas", "matplotlib", "cvxpy", "highspy", "networkx", "joblib", "torch"]
@@ -82,6 +83,9 @@ def test_public_names_can_be_imported():
 
     for name in structsolve.__all__:
         assert getattr(structsolve, name) is not None
+    classes = registry.default().names("estimators")  # of other packages, too
+    shipped = {n for n in classes if getattr(structsolve, n).__module__.startswith("structsolve.")}
+    assert "HiddenMarkovModel" in shipped and shipped <= {*structsolve.__all__}
     with pytest.raises(AttributeError, match="no attribute 'nonsense'"):
         structsolve.nonsense  # noqa: B018
 
