@@ -9,13 +9,15 @@ from __future__ import annotations
 import atexit
 import contextlib
 import importlib.metadata
+import json
 import os
 import platform
 import statistics
 import sys
 import time
 import warnings
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from concurrent.futures import ProcessPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -39,6 +41,22 @@ class Clock:
 
     def __str__(self) -> str:
         return f"{self.cpu:.3f} s CPU, {self.wall:.3f} s wall"
+
+
+def in_processes(jobs: int, work: Callable[..., None], tasks: Iterable[tuple[Any, ...]]) -> None:
+    """Call `work` for every task, so many at a time, each in one of so many processes."""
+    with ProcessPoolExecutor(jobs) as pool:
+        for one in [pool.submit(work, *task) for task in tasks]:
+            one.result()
+
+
+def append(path: Path, record: dict[str, Any]) -> None:
+    """One line of JSON in one write, so that several processes may share the file."""
+    file = os.open(path, os.O_WRONLY | os.O_APPEND | os.O_CREAT, 0o644)
+    try:
+        os.write(file, (json.dumps(record) + "\n").encode())
+    finally:
+        os.close(file)
 
 
 def median_time(call: Callable[[], Any], repeat: int = 3) -> tuple[float, float, Any]:

@@ -25,11 +25,12 @@ import argparse
 import json
 import os
 from collections.abc import Iterator
+from itertools import product
 from pathlib import Path
 from typing import Any
 
 import numpy as np
-from common import Clock, header, table
+from common import Clock, append, header, in_processes, table
 from datasets import data_path, ocr
 
 SPLITS = range(100, 114)
@@ -171,15 +172,6 @@ def grids(
         yield method, {"cpu": clock.cpu, "tol": tol, "cells": cells}
 
 
-def append(path: Path, record: dict[str, Any]) -> None:
-    """One line in one write, so that several processes may share the file."""
-    file = os.open(path, os.O_WRONLY | os.O_APPEND | os.O_CREAT, 0o644)
-    try:
-        os.write(file, (json.dumps(record) + "\n").encode())
-    finally:
-        os.close(file)
-
-
 def records(path: Path) -> dict[tuple[str, int, str], dict[str, Any]]:
     """Finished runs by set, split and method; an incomplete line is left out."""
     runs = {}
@@ -191,6 +183,13 @@ def records(path: Path) -> dict[tuple[str, int, str], dict[str, Any]]:
                 continue
             runs[record["set"], record["split"], record["method"]] = record
     return runs
+
+
+def train(path: Path, name: str, split: int, methods: list[str], tol: float) -> None:
+    """Fits of some methods on a split, appended to the file."""
+    for method, figures in grids(name, split, methods, tol) if methods else ():
+        append(path, {"set": name, "split": split, "method": method, **figures})
+        print(f"<!-- {name} {split} {method}: {figures['cpu']:.1f} s CPU -->", flush=True)
 
 
 # -- report -------------------------------------------------------------------------------------
@@ -258,20 +257,19 @@ def main() -> None:
     parser.add_argument("--splits", nargs="+", type=int, default=list(SPLITS))
     parser.add_argument("--methods", nargs="+", choices=list(METHODS), default=list(METHODS))
     parser.add_argument("--tol", type=float, default=0.02, help="relative duality gap")
+    parser.add_argument("--jobs", type=int, default=os.cpu_count() or 1, help="processes")
     parser.add_argument("--report", action="store_true", help="print the table and run nothing")
     args = parser.parse_args()
     header("Max-min margin, margin and CRF with Gaussian features")
-    for split in () if args.report else args.splits:
-        for name in args.sets:
-            done = records(args.results)
-            wanted = [
-                method
-                for method, loss in zip(METHODS, SETS[name], strict=True)
-                if loss is not None and method in args.methods and (name, split, method) not in done
-            ]
-            for method, figures in grids(name, split, wanted, args.tol) if wanted else ():
-                append(args.results, {"set": name, "split": split, "method": method, **figures})
-                print(f"{name} {split} {method}: {figures['cpu']:.1f} s CPU", flush=True)
+    done, tasks = {} if args.report else records(args.results), []
+    for split, name in product(() if args.report else args.splits, args.sets):
+        wanted = [
+            method
+            for method, loss in zip(METHODS, SETS[name], strict=True)
+            if loss is not None and method in args.methods and (name, split, method) not in done
+        ]
+        tasks.append((args.results, name, split, wanted, args.tol))
+    in_processes(args.jobs, train, tasks)
     report(args.results)
 
 

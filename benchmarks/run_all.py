@@ -127,7 +127,13 @@ ARGUMENTS = {
     "flows": ["", "--curve", "--scale"],
     "shards": ["--cuts"],
     "parsers": ["--sentences 500 --iterations 1 --passes 1"],
-    "extreme_memoir": ["--sets mid lshtc"],
+    "chunking": ["--no-surrogates", "--learners"],
+    "extreme_memoir": [
+        "--sets mid",
+        "--sets lshtc --parts batches",
+        "--sets lshtc --parts ends",
+        "--sets lshtc --parts l1",
+    ],
     "extreme_inexact": ["--sets small mid lshtc"],
     "torch_layers": ["--threads 1 2 4"],
     "neural_parser": [
@@ -196,19 +202,20 @@ def run(name: str) -> str | None:
     """The section of the report that a script makes; None if one of its runs failed."""
     folder = HERE if (HERE / f"{name}.py").exists() else EXAMPLES
     script = folder / f"{name}.py"
-    start, text, runs = time.time(), "", ARGUMENTS.get(name, [""])
+    text, runs, minutes = "", ARGUMENTS.get(name, [""]), []
     for arguments in runs:
+        start = time.time()
         lines = output([sys.executable, str(script), *arguments.split()])
         if lines is None:
             return None
         if text and lines[0].startswith("## "):
             del lines[0]  # the title again
         text += "\n\n" * bool(text) + "".join(lines).strip()
-    minutes = (time.time() - start) / 60
+        minutes.append(f"{(time.time() - start) / 60:.1f}")
     first = f"python {script.relative_to(HERE.parent).as_posix()} {runs[0]}".strip()
     shown = ", ".join(f"`{one}`" for one in (first, *runs[1:]))
     stamp = datetime.datetime.now().strftime("%Y-%m-%d %H:%M")
-    note = f"{shown}, {commit()}{stamp}, {minutes:.1f} min"
+    note = f"{shown}, {commit()}{stamp}, {' and '.join(minutes)} min"
     return f"<!-- begin {name} -->\n{note}\n\n{text}\n<!-- end {name} -->\n"
 
 

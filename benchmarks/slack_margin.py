@@ -22,6 +22,7 @@ from __future__ import annotations
 
 import argparse
 import json
+import os
 import time
 import warnings
 from itertools import product
@@ -30,7 +31,7 @@ from typing import Any
 
 import numpy as np
 import scipy.sparse as sp
-from common import header, structsolve_or_none, table
+from common import append, header, in_processes, structsolve_or_none, table
 from datasets import hierarchical, multilabel
 from ecrm_hierarchies import load, measured
 from multilabel import micro_f1
@@ -133,6 +134,20 @@ def fit(split: tuple[Any, ...], run: str, alpha: float, seconds: float) -> dict[
     }
 
 
+def train(path: Path, key: tuple[Any, ...], seconds: float) -> None:
+    """Train one model and append what the tables need to the file."""
+    warnings.filterwarnings("ignore")
+    name, seed, run, alpha = key
+    split = given_split(name) if name in HIERARCHIES else random_split(name, seed)
+    append(path, {"key": key, **fit(split, run, alpha, seconds)})
+
+
+def records(path: Path) -> dict[tuple[Any, ...], dict[str, Any]]:
+    """Finished fits by set, split, surrogate and alpha."""
+    lines = path.read_text("utf-8").splitlines() if path.exists() else []
+    return {tuple(one["key"]): one for one in map(json.loads, lines)}
+
+
 def interval(margin: dict[str, Any], slack: dict[str, Any]) -> str:
     """The difference in micro-F1 with its 95 % interval over samples of the test rows."""
     hits, sizes = (np.array([one[key] for one in (margin, slack)]) for key in ("hits", "sizes"))
@@ -200,30 +215,23 @@ def main() -> None:
     parser.add_argument("--sets", nargs="*", choices=list(SETS), default=list(SETS))
     parser.add_argument("--runs", nargs="*", choices=RUNS, default=RUNS)
     parser.add_argument("--splits", nargs="*", type=int, help="some of the random splits")
-    parser.add_argument("--alphas", nargs="*", type=float, help="some of the grid")
+    parser.add_argument("--alphas", nargs="*", type=float, help="in place of the grid")
     parser.add_argument("--seconds", type=float, default=120, help="of CPU a fit, at most")
+    parser.add_argument("--jobs", type=int, default=os.cpu_count() or 1, help="processes")
     args = parser.parse_args()
     if structsolve_or_none() is None:
         return
     header("Slack beside margin rescaling")
-    warnings.filterwarnings("ignore")
-    fits = {}
-    if args.file.exists():
-        for line in args.file.read_text("utf-8").splitlines():
-            one = json.loads(line)
-            fits[tuple(one["key"])] = one
-    for name in args.sets:
+    fits = records(args.file)
+    tasks = []
+    for name in reversed(args.sets):  # those of bibtex are the longest
         alphas, splits = SETS[name]
-        for seed, run, alpha in product(range(splits), args.runs, alphas):
-            key = (name, seed, run, alpha)
-            asked = seed in (args.splits or [seed]) and alpha in (args.alphas or [alpha])
-            if key in fits or not asked:
-                continue
-            split = given_split(name) if name in HIERARCHIES else random_split(name, seed)
-            fits[key] = {"key": key, **fit(split, run, alpha, args.seconds)}
-            with args.file.open("a", encoding="utf-8") as lines:
-                lines.write(json.dumps(fits[key]) + "\n")
-    print_tables(fits)
+        seeds = [seed for seed in range(splits) if seed in (args.splits or [seed])]
+        for key in product([name], seeds, args.runs, args.alphas or alphas):
+            if key not in fits:
+                tasks.append((args.file, key, args.seconds))
+    in_processes(args.jobs, train, tasks)
+    print_tables(records(args.file))
 
 
 if __name__ == "__main__":
