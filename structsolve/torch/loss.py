@@ -11,7 +11,7 @@ from ..batch import value_and_gradient
 from ..batch.padded import check_reduction
 from ..batch.products import smooth_projection
 from ..utils.positional import positional_deprecated
-from . import operators
+from . import loss_operators, operators
 from ._second import Gradient, once
 from .device import on_device_or_none
 from .layer import Backward, Given, Layer
@@ -177,7 +177,9 @@ class StructuredLoss(Layer):
                 mask = None
             elif keep is not None:
                 lengths, mask = None, keep
-        value, _ = operators.call(operators.loss, number, tensors, names, lengths, mask, labels)
+        value, _ = operators.call(
+            loss_operators.loss, number, tensors, names, lengths, mask, labels
+        )
         return value
 
     def _on_device(self, named: Any, labels: Any, lengths: Any, mask: Any) -> torch.Tensor | None:

@@ -7,7 +7,7 @@ from typing import Any
 import torch
 
 from ..batch import marginals
-from . import operators
+from . import loss_operators, operators
 from ._second import Jacobian
 from .device import marginals_on_device, on_device_or_none
 from .layer import Backward, Given, Layer
@@ -84,7 +84,7 @@ class Marginals(Layer):
             See :class:`StructuredLoss`; also if the structure has no such projection.
         """
         if operators.traced(scores, lengths, mask):
-            answer = self.call(operators.marginals, scores, lengths, mask, examples, graphs)
+            answer = self.call(loss_operators.marginals, scores, lengths, mask, examples, graphs)
             return self.in_form(scores, answer)
         if self.projection == "entropy" and examples is None and not graphs:
             named = self.named(scores)

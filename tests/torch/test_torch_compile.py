@@ -22,7 +22,7 @@ from structsolve.torch import (  # noqa: E402
     StructuredLoss,
     decision_operators,
     decode,
-    operators,
+    loss_operators,
     perturbed_operators,
 )
 from structsolve.torch.decoding import best_labels_of  # noqa: E402
@@ -216,17 +216,17 @@ def test_operators_pass_the_checks_of_torch():
     for reduction in ("mean", "none"):
         layer = StructuredLoss("chain", "crf", reduction=reduction)
         operands = layer._number, [node, table], "node transition"
-        torch.library.opcheck(operators.loss, (*operands, lengths, None, labels))
+        torch.library.opcheck(loss_operators.loss, (*operands, lengths, None, labels))
         factor = torch.ones(4 if reduction == "none" else ())
         rest = operands, lengths, None, labels, factor
-        torch.library.opcheck(operators.loss_gradient, (*rest[0], *rest[1:]))
+        torch.library.opcheck(loss_operators.loss_gradient, (*rest[0], *rest[1:]))
         plain = layer._number, [node.detach(), table.detach()], "node transition"
         torch.library.opcheck(
-            operators.loss_second, (*plain, *rest[1:], [node.detach(), table.detach()])
+            loss_operators.loss_second, (*plain, *rest[1:], [node.detach(), table.detach()])
         )
     layer = Marginals("chain")
     operands = layer._number, [node, table], "node transition"
-    torch.library.opcheck(operators.marginals, (*operands, lengths, None))
+    torch.library.opcheck(loss_operators.marginals, (*operands, lengths, None))
     torch.library.opcheck(best_labels_of, (*operands, lengths, None, None))
 
 
@@ -293,7 +293,7 @@ def test_what_operators_do_not_take_is_refused_by_name():
         warnings.simplefilter("ignore")
         number = StructuredLoss(gone)._number
     with pytest.raises(RuntimeError, match="no longer exists"):
-        operators.loss(number, [node], "node", None, None, labels)
+        loss_operators.loss(number, [node], "node", None, None, labels)
 
 
 @pytest.mark.parametrize("sizes", [{}, {"lengths": torch.tensor([5, 1, 3, 2])}])
