@@ -9,7 +9,7 @@ from libc.string cimport memcpy, memset
 from ..algorithms.labelings cimport LabelingProjection
 from ..operators cimport Loss, Oracle, Parts, Projection
 from ..part_layout cimport PartLayout
-from ..structure.label_key cimport check_numbers
+from ..structure.answer_checks cimport check_numbers
 from ..utils.alignment cimport align
 from ._abreast cimport ABREAST_MOST, Abreast, Block, abreast_of
 from ._passes cimport Pass, Room, by_size, data_of, number_of

@@ -8,7 +8,7 @@ from libc.stdint cimport int64_t
 from libc.string cimport memset
 from ..operators cimport KBest, Oracle, Parts, Projection
 from ..part_layout cimport PartLayout
-from ..structure.label_key cimport check_answer, check_numbers
+from ..structure.answer_checks cimport check_answer, check_numbers
 from ..surrogates._fenchel_young cimport FenchelYoung
 from ..surrogates.base cimport Cut, Surrogate
 from ..utils.alignment cimport align

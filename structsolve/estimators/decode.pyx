@@ -13,7 +13,7 @@ from ..lp.oracle cimport ProgramOracle
 from ..operators cimport KBest, MaxMarginals, Operator, Oracle, Projection
 from ..part_layout cimport PartLayout
 from ..potentials.linear cimport LinearPotentials
-from ..structure.label_key cimport check_answer, check_numbers
+from ..structure.answer_checks cimport check_answer, check_numbers
 
 from ..utils.arrays import aligned_zeros, padded
 from ..lp.oracle import empty

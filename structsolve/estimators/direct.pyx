@@ -14,7 +14,7 @@ cimport numpy as cnp
 
 from ..operators cimport KBest, Operator, Oracle, Projection
 from ..potentials.features cimport CSR_F32, CSR_F64, CSR_ONES, DENSE_F32, DENSE_F64
-from ..structure.label_key cimport check_numbers
+from ..structure.answer_checks cimport check_numbers
 from ..simd.loops cimport ss_loop_table, ss_loops
 
 from ..examples.packed import Examples

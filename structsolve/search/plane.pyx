@@ -13,7 +13,8 @@ from ..operators cimport (
     AugmentedOracle, Cone, ConeOracle, CountOracle, KBest, Loss, Oracle, Parts, Relaxation,
 )
 from ..part_layout cimport PartLayout
-from ..structure.label_key cimport check_answer, label_key
+from ..structure.answer_checks cimport check_answer
+from ..structure.label_key cimport label_key
 from .envelope cimport common_unit
 from .view cimport FRACTIONAL, LABEL, LINES, SLOTS, TRUTH, Point, View, Visit, rounding_of
 

@@ -9,7 +9,7 @@ from libc.string cimport memset
 from ..operators cimport Projection
 from ..potentials.linear cimport LinearPotentials
 from ..projections.game cimport MaxMinGame
-from ..structure.label_key cimport check_numbers
+from ..structure.answer_checks cimport check_numbers
 from ..surrogates._fenchel_young cimport FenchelYoung
 from ._batches cimport BatchLoop, doubles, integers
 from ._loop cimport DualLoop, check_order

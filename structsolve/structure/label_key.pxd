@@ -1,6 +1,5 @@
-# Labels as integers: a hash for caches; and checks of what operators of packages wrote.
+# A hash of labels as integers, for caches.
 from libc.stdint cimport uint64_t
-from structsolve.operators cimport Operator
 
 
 cdef inline uint64_t label_key(const int* label, Py_ssize_t size) noexcept nogil:
@@ -10,38 +9,3 @@ cdef inline uint64_t label_key(const int* label, Py_ssize_t size) noexcept nogil
     for j in range(size):
         key = (key ^ <uint64_t><unsigned int>label[j]) * 1099511628211ULL
     return key
-
-
-cdef inline int check_answer(Operator operator, Py_ssize_t i, const int* label,
-                             Py_ssize_t n_states) except -1 nogil:
-    # Parts and losses read tables at these integers.
-    cdef Py_ssize_t j
-    for j in range(operator.layout.label_size(i) if n_states > 0 else 0):
-        if not 0 <= label[j] < n_states:
-            with gil:
-                raise ValueError(
-                    f"example {i}: {type(operator).__name__} answered with a label whose integer "
-                    f"{j} is {label[j]}, expected 0 to {n_states - 1}; "
-                    "structsolve.testing.check_structure finds the cause"
-                )
-    return 0
-
-
-cdef inline int not_finite(Operator operator, Py_ssize_t i, double number) except -1 with gil:
-    raise ValueError(
-        f"example {i}: {type(operator).__name__} answered with {number}, expected finite numbers; "
-        "structsolve.testing.check_structure finds the cause"
-    )
-
-
-cdef inline int check_numbers(Operator operator, Py_ssize_t i, Py_ssize_t n,
-                             const double* numbers) except -1 nogil:
-    # Of a projection: later sums would hide which example has them.
-    cdef Py_ssize_t j, finite = 0
-    for j in range(n):
-        finite += numbers[j] - numbers[j] == 0
-    if finite < n:
-        for j in range(n):
-            if not numbers[j] - numbers[j] == 0:
-                return not_finite(operator, i, numbers[j])
-    return 0

@@ -5,7 +5,7 @@ from libc.string cimport memcpy
 from ..utils.alignment cimport align
 from ..operators cimport Parts, Projection
 from ..part_layout cimport PartLayout
-from ..structure.label_key cimport check_numbers
+from ..structure.answer_checks cimport check_numbers
 from .base cimport Cut, Surrogate
 
 AT_TRUTH = ("zero", "state", "squares")

@@ -4,7 +4,7 @@ from libc.string cimport memcpy, memset
 from ..utils.alignment cimport align
 from ..operators cimport AugmentedOracle, KBest, Loss, Oracle, Parts
 from ..part_layout cimport PartLayout
-from ..structure.label_key cimport check_answer, check_numbers
+from ..structure.answer_checks cimport check_answer, check_numbers
 from .base cimport Cut
 from ._one_label cimport OneLabel
 

@@ -7,7 +7,8 @@ from ..utils.alignment cimport align
 from ..operators cimport Loss, Oracle, Parts
 from ..part_layout cimport PartLayout
 from .base cimport Cut
-from ..structure.label_key cimport check_answer, check_numbers, label_key
+from ..structure.answer_checks cimport check_answer, check_numbers
+from ..structure.label_key cimport label_key
 from ._one_label cimport OneLabel
 
 
