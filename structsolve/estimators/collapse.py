@@ -4,9 +4,8 @@ from __future__ import annotations
 
 import numpy as np
 
-from ..potentials.calls import score
 from ..solvers.problem import Problem
-from ..structure import calls
+from .decode import sample_labels
 
 # Number of examples checked, and the number below which the check is skipped.
 LOOKED_AT, FEWEST = 100, 20
@@ -35,17 +34,10 @@ def collapse(problem: Problem, w: np.ndarray) -> str:
     if len(numbers) < FEWEST:
         return ""
     numbers = np.unique(numbers[np.linspace(0, len(numbers) - 1, LOOKED_AT).astype(int)])
-    zero = np.zeros(problem.dim)
-    truths, labels, losses = [], [], np.zeros(2)
-    for i in numbers.tolist():
-        truth = problem.examples.label(i)
-        for k, weights in enumerate((w, zero)):
-            label, *_ = calls.argmax(problem.oracle, i, score(problem.potentials, i, weights))
-            losses[k] += calls.loss_value(problem.loss, i, truth, label)
-            if k == 0:
-                truths.append(truth)
-                labels.append(label)
-    true, own = np.concatenate(truths), np.concatenate(labels)
+    true = np.concatenate([problem.examples.label(i) for i in numbers.tolist()])
+    given = problem.potentials, problem.oracle, problem.loss
+    own, loss = sample_labels(*given, w, numbers, true)
+    _, loss_of_zero = sample_labels(*given, np.zeros(problem.dim), numbers, true)
     shown = f"for {len(numbers)} training examples"
     if getattr(problem.space.structure, "label_sets", False):
         size, right = own.sum() / len(numbers), true.sum() / len(numbers)
@@ -55,6 +47,6 @@ def collapse(problem: Problem, w: np.ndarray) -> str:
         classes = getattr(problem.space, "classes_", None)
         state = own[0] if classes is None or own[0] >= len(classes) else classes[own[0]]
         return f"predicts {state!s} alone {shown}, whose labels differ"
-    if losses[1] > 0 and losses[0] >= losses[1]:
+    if loss >= loss_of_zero > 0:
         return f"is no better {shown} than weights of zero"
     return ""

@@ -6,16 +6,16 @@ from contextlib import nullcontext
 
 import numpy as np
 
-from libc.math cimport INFINITY, fabs
-from libc.stdint cimport uintptr_t
+from libc.math cimport INFINITY, NAN, fabs
+from libc.stdint cimport int64_t, uintptr_t
 from libc.stdlib cimport calloc, free
 from ..lp.oracle cimport ProgramOracle
-from ..operators cimport KBest, MaxMarginals, Operator, Oracle, Projection
+from ..operators cimport KBest, Loss, MaxMarginals, Operator, Oracle, Projection
 from ..part_layout cimport PartLayout
 from ..potentials.linear cimport LinearPotentials
 from ..structure.answer_checks cimport check_answer, check_numbers
 
-from ..utils.arrays import aligned_zeros, padded
+from ..utils.arrays import aligned_zeros, check_numbers as known_labels, padded
 from ..lp.oracle import empty
 from ..utils.parallel import effective_jobs, over_examples
 
@@ -159,6 +159,57 @@ def decode(LinearPotentials potentials not None, Oracle oracle not None,
     over_examples(piece, layout.examples.offsets, n_jobs,
                   lambda: Room(potentials, oracle.work_bytes))
     return labels[:total], scores
+
+
+def sample_labels(LinearPotentials potentials not None, Oracle oracle not None, Loss loss not None,
+                  const double[::1] w not None, numbers, const int[::1] truths not None):
+    """Return the best labels of some examples, and the sum of their losses.
+
+    Parameters
+    ----------
+    potentials : LinearPotentials
+    oracle : Oracle
+    loss : Loss
+        Both bound to the same examples.
+    w : ndarray of float64 of shape (dim,)
+    numbers : array of int
+        Numbers of the examples.
+    truths : ndarray of int32
+        Their true labels, concatenated.
+
+    Returns
+    -------
+    labels : ndarray of int32
+        Concatenated.
+    loss : float
+    """
+    cdef PartLayout layout = _bound(potentials, oracle, w)
+    _bound(potentials, loss, w)
+    chosen = np.ascontiguousarray(numbers, dtype=np.int64)
+    if chosen.ndim != 1 or chosen.size and not 0 <= chosen.min() <= chosen.max() < layout.n:
+        raise ValueError(f"numbers: found {numbers}, expected numbers from 0 to {layout.n - 1}")
+    cdef const int64_t[::1] order = chosen
+    cdef Py_ssize_t k, i, start = 0, size = 0
+    for k in range(order.shape[0]):
+        size += layout.label_size(order[k])
+    if truths.shape[0] != size:
+        raise ValueError(f"truths: found {truths.shape[0]} entries, expected {size}")
+    known_labels(truths, loss.n_states + loss.takes_unseen if loss.n_states else 2**31 - 1, "truths")
+    labels = np.zeros(size + 1, dtype=np.int32)  # spare entry: the last examples may be empty
+    if size == 0:
+        return labels[:0], 0.0
+    cdef int[::1] out = labels
+    cdef Room room = Room(potentials, oracle.work_bytes)
+    cdef double total = 0, value = NAN, bound = NAN
+    with nogil:
+        for k in range(order.shape[0]):
+            i = order[k]
+            potentials.score(i, &w[0], 1.0, room.theta)
+            oracle.argmax(i, room.theta, &out[start], &value, &bound, room.work)
+            check_answer(oracle, i, &out[start], loss.n_states)
+            total += loss.value(i, &truths[start], &out[start])
+            start += layout.label_size(i)
+    return labels[:start], total
 
 
 def refuse_impossible(const double[::1] scores not None):
