@@ -260,17 +260,34 @@ cdef double fill(const Chart* chart, bint best) noexcept nogil:
     return top + log(total)
 
 
+cdef double _rounded_sum(const Chart* chart, Py_ssize_t code) noexcept nogil:
+    # The sum of exp(score - inner) over rules and splits of a span and state.  The log of the sum
+    # has digits to spare, but for large scores.
+    cdef Py_ssize_t n = chart.n, S = chart.states, c = code % S, i, j, k, r
+    cdef double total = 0
+    if fabs(chart.inner[code]) <= 1e4:
+        return 1
+    span_of(n, code / S, &i, &j)
+    for k in range(i + 1, j):
+        _weigh(chart, c, row_of(n, i, k) * S, row_of(n, k, j) * S, chart.inner[code])
+        for r in range(chart.first[c + 1] - chart.first[c]):
+            total += chart.shares[r]
+    return total
+
+
 cdef void trace(const Chart* chart, double total, const double* uniforms,
                 int* codes) noexcept nogil:
     cdef Py_ssize_t n = chart.n, S = chart.states, at_code = 0, c, r, k, i, j, one, two, code
     cdef Py_ssize_t last_k, last_r, right
-    cdef double u = 0, x, below = 0, top
+    cdef double u = 0, x, below = 0, top, whole = 0
     cdef bint done
     # The root's state.
     codes[0] = -1
     if uniforms != NULL:
         # Its lower digits: the upper ones split the sentence.
         u = uniforms[0] * HALF - floor(uniforms[0] * HALF)
+        for c in range(S):
+            whole += exp(chart.beta[c] - total)
     top = -INFINITY
     for c in range(S):
         if uniforms == NULL:
@@ -278,7 +295,7 @@ cdef void trace(const Chart* chart, double total, const double* uniforms,
                 top, codes[0] = chart.beta[c], <int>c
         elif chart.beta[c] > -INFINITY:
             codes[0] = <int>c
-            below += exp(chart.beta[c] - total)
+            below += exp(chart.beta[c] - total) / whole
             if u < below:
                 break
     # A node's left child follows it, and its right child the 2 (k - i) - 1 spans of the left one.
@@ -292,6 +309,7 @@ cdef void trace(const Chart* chart, double total, const double* uniforms,
         top, below, done = -INFINITY, 0, False
         if uniforms != NULL:
             u = uniforms[at_code]
+            whole = _rounded_sum(chart, code)
         for k in range(i + 1, j):
             one, two = row_of(n, i, k) * S, row_of(n, k, j) * S
             for r in range(chart.first[c], chart.first[c + 1]):
@@ -303,7 +321,7 @@ cdef void trace(const Chart* chart, double total, const double* uniforms,
                         top, last_k, last_r = x, k, r
                 else:
                     last_k, last_r = k, r
-                    below += exp(x - chart.inner[code])
+                    below += exp(x - chart.inner[code]) / whole
                     if floor(u * HALF) / HALF < below:
                         done = True
                         break
@@ -365,13 +383,7 @@ cdef void spread(const Chart* chart, double total, double* mass, double* of_rule
             for c in range(S):
                 if mass[cell + c] <= 0:
                     continue
-                # The log of the sum has digits to spare, but for large scores.
-                sum_of_shares = 0 if fabs(chart.inner[cell + c]) > 1e4 else 1
-                for k in range(i + 1, j if sum_of_shares == 0 else i):
-                    one, two = row_of(n, i, k) * S, row_of(n, k, j) * S
-                    _weigh(chart, c, one, two, chart.inner[cell + c])
-                    for r in range(chart.first[c + 1] - chart.first[c]):
-                        sum_of_shares += chart.shares[r]
+                sum_of_shares = _rounded_sum(chart, cell + c)
                 for k in range(i + 1, j):
                     one, two = row_of(n, i, k) * S, row_of(n, k, j) * S
                     _weigh(chart, c, one, two, chart.inner[cell + c])

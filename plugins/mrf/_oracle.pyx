@@ -11,7 +11,7 @@ from structsolve.operators cimport KBest, MaxMarginals, Oracle
 from structsolve.part_layout cimport PartLayout
 
 from structsolve.plugins.mrf.elimination._elimination cimport (
-    eliminate, eliminate_kbest, eliminate_marginals, largest_work,
+    eliminate, eliminate_kbest, eliminate_marginals, elimination_bytes, largest_work,
 )
 from structsolve.plugins.mrf.elimination._plan cimport Plan, Plans
 from structsolve.plugins.mrf.exact._search cimport exact, exact_bytes
@@ -53,6 +53,15 @@ cdef class GraphOracle(Oracle):
         self.shape, self.n_states = shape, shape.n_states
 
 
+cdef bint _is_forest(GraphShape shape, Py_ssize_t i) noexcept nogil:
+    # Whether every edge of example i leads to a parent.
+    cdef Py_ssize_t v, edges = 0, first = shape.first_node(i)
+    cdef Model model = shape.graph(i)
+    for v in range(model.n):
+        edges += shape.up_p[first + v] >= 0
+    return edges == model.m
+
+
 cdef class ForestOracle(GraphOracle):
     """The best labeling of graphs without cycles, by max-product.
 
@@ -80,7 +89,7 @@ cdef class ForestOracle(GraphOracle):
 cdef class ExactOracle(GraphOracle):
     """The best labeling of any graph.
 
-    Small dense two-state graphs are enumerated.  Narrow graphs are solved by elimination: at once
+    Max-product solves graphs without cycles.  Small dense two-state graphs are enumerated.  Narrow graphs are solved by elimination: at once
     if that is cheap, else if the search has not been faster.  Otherwise an integer program answers.
 
     Parameters
@@ -103,7 +112,8 @@ cdef class ExactOracle(GraphOracle):
         # Some examples may be small with two states, others not.
         self.work_bytes = shape.scores_bytes + max(
             cube_bytes(shape.max_nodes, 0), shape.largest(climb_bytes),
-            shape.largest(exact_bytes), largest_work(plans, shape, 0))
+            shape.largest(exact_bytes), largest_work(plans, shape, 0),
+            forest_bytes(shape.max_unary))
 
     cdef int argmax(self, Py_ssize_t i, const double* theta, int* label, double* value,
                     double* bound, char* work) except -1 nogil:
@@ -111,7 +121,10 @@ cdef class ExactOracle(GraphOracle):
         cdef Model model = self.shape.gather(i, theta, <double*>work)
         cdef Plan plan = self.plans.of(0 if self.shape.one_graph else i)
         cdef double patience = min(PATIENCE, plan.entries) if plan.entries > 0 else PATIENCE
-        if cube_pays(&model, plan.entries):
+        cdef Py_ssize_t first = self.shape.first_node(i)
+        if _is_forest(self.shape, i):
+            forest_argmax(&model, self.shape.order_p + first, self.shape.up_p + first, label, rest)
+        elif cube_pays(&model, plan.entries):
             cube_argmax(&model, label, value, rest)
         elif 0 < plan.entries <= CHEAP:
             eliminate(&model, &plan, label, rest)
@@ -131,6 +144,49 @@ cdef class ExactOracle(GraphOracle):
         cdef const int[::1] view = self.program.best(self.shape, i, *scores_of(model))
         memcpy(label, &view[0], model.n * sizeof(int))
         return 0
+
+
+cdef class EasyFirstOracle(ExactOracle):
+    """The best labeling of easy graphs, whatever graphs are beside them; else another's answer.
+
+    Parameters
+    ----------
+    other : Oracle
+    few : float
+        Labelings up to which a graph is easy; so it is without cycles, and if it has a plan.
+    program, plans, shape, layout
+        See :class:`ExactOracle`.
+    """
+
+    cdef Oracle other
+    cdef const signed char[::1] easy        # of each graph
+
+    def __init__(self, Oracle other not None, double few, program, Plans plans not None,
+                 GraphShape shape not None, PartLayout layout not None):
+        cdef Py_ssize_t g, v, most = 0
+        cdef signed char[::1] easy = np.zeros(shape.n_graphs + 1, dtype=np.int8)
+        cdef double labelings
+        cdef Model model
+        cdef Plan plan
+        super().__init__(program, plans, shape, layout)
+        for g in range(shape.n_graphs):
+            model, plan, labelings = shape.graph(g), plans.of(g), 1
+            for v in range(model.n):
+                labelings = min(labelings * model.states[v], few + 1)
+            if not (plan.entries > 0 or labelings <= few or _is_forest(shape, g)):
+                continue
+            easy[g] = 1
+            most = max(most, forest_bytes(model.unary_at[model.n]), climb_bytes(&model),
+                       exact_bytes(&model), cube_bytes(model.n, 0) if labelings <= few else 0,
+                       elimination_bytes(&plan, &model) if plan.entries > 0 else 0)
+        self.easy, self.other, self.exact = easy, other, False
+        self.work_bytes = max(other.work_bytes, shape.scores_bytes + most)
+
+    cdef int argmax(self, Py_ssize_t i, const double* theta, int* label, double* value,
+                    double* bound, char* work) except -1 nogil:
+        if self.easy[0 if self.shape.one_graph else i]:
+            return ExactOracle.argmax(self, i, theta, label, value, bound, work)
+        return self.other.argmax(i, theta, label, value, bound, work)
 
 
 cdef class RoofOracle(GraphOracle):
@@ -289,7 +345,8 @@ cdef class GraphKBest(KBest):
         if self.plans is None:
             return self.shape.scores_bytes + forest_kbest_bytes(nodes, unary, k)
         return self.shape.scores_bytes + max(
-            largest_work(self.plans, self.shape, k), cube_bytes(nodes, k))
+            largest_work(self.plans, self.shape, k), cube_bytes(nodes, k),
+            forest_kbest_bytes(nodes, unary, k))
 
     cdef Py_ssize_t kbest(self, Py_ssize_t i, const double* theta, Py_ssize_t k, int* labels,
                           double* values, char* work) except -1 nogil:
@@ -297,7 +354,7 @@ cdef class GraphKBest(KBest):
         cdef Model model = self.shape.gather(i, theta, <double*>work)
         cdef Py_ssize_t first = self.shape.first_node(i), count
         cdef Plan plan
-        if self.plans is None:
+        if self.plans is None or _is_forest(self.shape, i):
             return forest_kbest(&model, self.shape.order_p + first, self.shape.up_p + first, k,
                                 labels, values, rest)
         plan = self.plans.of(0 if self.shape.one_graph else i)

@@ -150,8 +150,11 @@ def make_oracle(shape: Any, name: str, max_iter: int, layout: Any) -> Any:
     else:
         oracle = _oracle.TRWSOracle(max_iter, algorithm == "expansion", shape, layout)
     if name == "auto" and tries_cut(shape):
-        return cuts.CutFirstOracle(oracle, _networks(shape, layout), layout)
-    return oracle
+        oracle = cuts.CutFirstOracle(oracle, _networks(shape, layout), layout)
+    if name != "auto" or shape.n_graphs == 1:
+        return oracle
+    plans = graph_plans(shape, layout, FEW)
+    return _oracle.EasyFirstOracle(oracle, FEW, _programs("lp", layout), plans, shape, layout)
 
 
 def make_power(shape: Any, name: str, power: str, layout: Any) -> Any:

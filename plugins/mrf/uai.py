@@ -175,7 +175,7 @@ def read_uai(path: PathLike, evidence: PathLike | None = None) -> UAIModel:
     for f, scope in enumerate(scopes):
         narrow, table = _factor(tokens, f, scope, states)
         if kind == "BAYES":
-            _check_conditional(tokens, f, scope, table.reshape([states[v] for v in scope]))
+            _check_conditional(tokens, f, scope, table.reshape(-1, states[scope[-1]]))
         starts.append(tokens.next - table.size)
         factors.append((narrow, table))
     if rest := len(tokens.words) - tokens.next:
@@ -204,7 +204,7 @@ def _factor(tokens: _Tokens, f: int, scope: Scope, states: list[int]) -> tuple[S
 
 def _check_conditional(tokens: _Tokens, f: int, scope: Scope, table: np.ndarray) -> None:
     """Refuse probabilities of the last variable that do not sum to 1."""
-    sums = np.exp(table).sum(axis=-1).ravel()
+    sums = np.exp(table).sum(axis=1)
     wrong = np.flatnonzero(np.abs(sums - 1) > ROUNDED)
     if wrong.size:
         row, size = int(wrong[0]), table.shape[-1]

@@ -306,7 +306,8 @@ def least_loss(
     bound, projection = costly(binding, loss), gibbs(binding)
     if not bound.has_costs:  # 0/1: the most probable label
         labels, values, _ = argmax(space, scores, oracle=oracle, n_jobs=n_jobs)
-        return labels, -np.expm1(values - log_partition(space, scores, n_jobs=n_jobs))
+        totals = log_partition(space, scores, n_jobs=n_jobs)
+        return labels, 0.0 - np.expm1(np.minimum(values - totals, 0))  # large scores are rounded
     labels = np.zeros(int(binding.examples.label_offsets[-1]), dtype=np.int32)
     values = np.empty(binding.layout.n)
     operators = sheet_of(scores, binding), binding.oracle(oracle), projection, bound

@@ -6,6 +6,7 @@ from typing import Any
 
 import numpy as np
 
+from ..utils.memory import refuse_too_large
 from .stacking import size_starts
 
 
@@ -77,6 +78,8 @@ def size_pairs(sizes: Any, what: str) -> np.ndarray:
             "of each example"
         )
     size_offsets(given.min(axis=1), what)
+    scores = given.astype(float).prod(axis=1).sum()
+    refuse_too_large(8 * scores, f"sizes: {scores:g} scores", "give smaller examples, or fewer")
     return given.astype(np.int64)
 
 

@@ -64,6 +64,7 @@ UNMADE = {
     "estimators.decode.Room", "plugins.risk._decode._Scratch",
     "plugins.extreme.weights._strips.Strips", "plugins.extreme.weights.feature_lists.Space",
     "plugins.mrf.cuts._oracle.CutFirstOracle", "plugins.mrf._direct.WeightedModel",
+    "plugins.mrf._oracle.EasyFirstOracle",
     "plugins.multilabel._projections.LabelSetMaxMin", "potentials.calls._Parts",
     "search.psi.PythonPsi", "search.psi.RatioPsi", "solvers._nslack.RowScratch",
     "solvers._pairs.PairTables", "solvers._polyhedron.TooManyRows", "solvers.passes.Scratch",

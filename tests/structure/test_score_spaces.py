@@ -161,6 +161,7 @@ def test_other_bad_spaces():
         ("mrf", 2, [2], {"edges": [[[0, 2]]]}, "example 0, edges: edge 0 is"),
         ("grid", 2, [3], {}, r"sizes: found int64 of shape \(1,\), expected integers \(n, 2\)"),
         ("grid", 2, [[2, 3], [0, 2]], {}, "example 1: height and width: found 0"),
+        ("alignment", None, [[10**9, 10**9]], {}, r"1e\+18 scores would take .*smaller examples"),
         ("permutation", None, [[3, 2]], {}, "example 0"),
         (
             "permutation",

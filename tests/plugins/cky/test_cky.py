@@ -11,7 +11,7 @@ from reference.programs import best_vertex
 from shell import fails, works
 
 from structsolve import StructuredSVM, get_structure
-from structsolve.batch import score_space
+from structsolve.batch import Scores, least_loss, samples, score_space
 from structsolve.lp.ask import ask_oracle
 from structsolve.plugins.cky import (
     CKYStructure,
@@ -171,6 +171,22 @@ def test_samples_follow_the_distribution(structure, n):
     assert not seen[p == 0].any()
     deviation = (seen - p) / np.sqrt(np.maximum(p * (1 - p), 1e-9) / 20000)
     assert np.abs(deviation[p > 1e-3]).max() < 5
+
+
+@pytest.mark.parametrize("structure", [CKYStructure(), CKYStructure(True)])
+def test_samples_at_large_scores(structure):
+    # The log of two trees has no digits beside 2^60; the first of both was always drawn.
+    space = score_space(structure, 1)
+    scores = Scores(np.full((6, 1), 2.0**60), examples=space.pack_sizes([3]))
+    _, counts = np.unique(samples(space, scores, 400, 0), axis=0, return_counts=True)
+    assert len(counts) == 2 and counts.min() > 150
+
+
+def test_the_least_zero_one_loss_at_large_scores():
+    # The best tree's score, summed in another order than the log-partition, exceeds it.
+    space = score_space("cky", 1)
+    node = np.random.default_rng(0).normal(size=(10, 1)) * 1e150
+    assert least_loss(space, Scores(node, examples=space.pack_sizes([4])), "zero-one")[1] == [0]
 
 
 def test_inside_sums_of_a_grammar():

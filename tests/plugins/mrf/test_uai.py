@@ -273,6 +273,10 @@ def test_factors_over_many_variables(tmp_path):
     given = read_uai(put(tmp_path, written(states, [(tuple(range(70)), table)])))
     assert given.ends.tolist() == [[3, 70], [30, 70], [69, 70]]
     np.testing.assert_allclose(np.exp(given.unary[70]), table)
+    bayes = [((*(u for u in range(70) if u != v), v), np.ones(1)) for v in range(70)]
+    assert (
+        read_uai(put(tmp_path, written([1] * 70, bayes).replace("MARKOV", "BAYES"))).constant == 0
+    )
     scope = " ".join(map(str, range(70)))
     huge = put(tmp_path, f"MARKOV 70 {' 2' * 70}\n1\n70 {scope}")
     refused(
