@@ -64,6 +64,7 @@ class HiddenMarkovModel(StatePredictionMixin, LogProbaMixin, BaseEstimator):
         With ``symbols`` and ``table`` of shape (K, symbols), or ``means`` and ``variances``.
     history_ : list of dict
         ``"log_likelihood"``, ``"objective"`` and ``"seconds"`` of each step, before its update.
+    feature_names_in_ : ndarray, where X holds data frames
 
     Notes
     -----
@@ -138,6 +139,7 @@ class HiddenMarkovModel(StatePredictionMixin, LogProbaMixin, BaseEstimator):
         refuse_masked(y, "y", "give None in place of states that are not known")
         emission = self._make_emission()
         flat, offsets = emission.read(X, learn=True)
+        self._check_names(X, reset=True)
         states = self._read_states(y, offsets)
         self.emission_, self.history_, self.n_iter_ = emission, [], 0
         K = len(self.classes_)
@@ -281,6 +283,8 @@ class HiddenMarkovModel(StatePredictionMixin, LogProbaMixin, BaseEstimator):
         }
         arrays = {name: getattr(self.emission_, name) for name in self.emission_.names}
         arrays |= {"classes": self.classes_, "start": self.start_, "transition": self.transition_}
+        if hasattr(self, "feature_names_in_"):
+            arrays["feature_names_in"] = np.asarray(self.feature_names_in_, dtype=str)
         container.write(path, "model", meta, arrays)
 
     @classmethod
@@ -313,4 +317,9 @@ class HiddenMarkovModel(StatePredictionMixin, LogProbaMixin, BaseEstimator):
         rows = {len(getattr(model.emission_, name)) for name in model.emission_.names[-1:]}
         if model.start_.shape != (K,) or model.transition_.shape != (K, K) or rows != {K}:
             raise ValueError(f"arrays: expected tables of {K} states")
+        if "feature_names_in" in arrays:
+            model.feature_names_in_ = arrays["feature_names_in"].astype(object)
+            shape = np.shape(getattr(model.emission_, "means", 0))[1:]
+            if model.feature_names_in_.shape != shape:
+                raise ValueError(f"feature_names_in: expected the shape {shape}")
         return model
