@@ -9,11 +9,12 @@ from typing import Any
 import numpy as np
 from sklearn.base import BaseEstimator
 from sklearn.exceptions import ConvergenceWarning
-from sklearn.utils.validation import check_is_fitted
+from sklearn.utils.validation import _check_feature_names, check_is_fitted
 
 from structsolve import registry
 from structsolve.estimators.codec import check_metadata
 from structsolve.estimators.common import LogProbaMixin, generator_of
+from structsolve.examples.packing import first_frame
 from structsolve.plugins.hidden_markov.emissions import Categorical, Gaussian, log, normalized
 from structsolve.plugins.hidden_markov.prediction import StatePredictionMixin
 from structsolve.plugins.hidden_markov.states import checked_init, flat_states, pair_counts
@@ -139,7 +140,7 @@ class HiddenMarkovModel(StatePredictionMixin, LogProbaMixin, BaseEstimator):
         refuse_masked(y, "y", "give None in place of states that are not known")
         emission = self._make_emission()
         flat, offsets = emission.read(X, learn=True)
-        self._check_names(X, reset=True)
+        _check_feature_names(self, first_frame(X), reset=True)
         states = self._read_states(y, offsets)
         self.emission_, self.history_, self.n_iter_ = emission, [], 0
         K = len(self.classes_)

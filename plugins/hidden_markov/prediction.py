@@ -9,6 +9,7 @@ from sklearn.utils.validation import _check_feature_names, check_is_fitted
 
 from structsolve import batch
 from structsolve.estimators.common import generator_of
+from structsolve.examples.packing import first_frame
 from structsolve.plugins.hidden_markov.emissions import log
 from structsolve.plugins.hidden_markov.states import flat_states
 from structsolve.utils.masked import refuse_masked
@@ -52,16 +53,10 @@ class StatePredictionMixin:
                 "probability 0; fit with smoothing above 0"
             )
 
-    def _check_names(self, X: Any, reset: bool = False) -> None:
-        """Learn the names of columns of data frames, or refuse others."""
-        listed = isinstance(X, (list, tuple)) and len(X) > 0
-        if listed or reset:
-            _check_feature_names(self, X[0] if listed else None, reset=reset)
-
     def _given(self, X: Any) -> tuple[np.ndarray, np.ndarray]:
         check_is_fitted(self, "transition_")
         refuse_masked(X, "X", "fill them in, x.filled(0.0)")
-        self._check_names(X)
+        _check_feature_names(self, first_frame(X), reset=False)
         return self.emission_.read(X, learn=False)
 
     def log_likelihood(self, X: Any) -> float:

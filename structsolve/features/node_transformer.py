@@ -13,7 +13,7 @@ from sklearn.utils.validation import (
 )
 
 from ..examples.packed import Sequences
-from ..examples.packing import is_sparse, stack_rows
+from ..examples.packing import first_frame, is_sparse, stack_rows
 from ..utils.masked import refuse_masked
 from ..utils.params import cloned_transformer
 from ..utils.suggest import a_type
@@ -153,8 +153,7 @@ class NodeTransformer(TransformerMixin, BaseEstimator, auto_wrap_output_keys=Non
         refuse_masked(X, "X", "fill them in, x.filled(0.0)")
         if isinstance(X, (list, tuple)) and _tuples(X):
             X = [x[0] if isinstance(x, tuple) and x else x for x in X]
-        if len(X):
-            _check_feature_names(self, X[0], reset=reset)
+        _check_feature_names(self, first_frame(X), reset=reset)
         return stack_rows(X, min_rows=0)
 
     def _unstack(self, rows: Any, offsets: np.ndarray, X: Any) -> Any:
