@@ -367,6 +367,7 @@ def test_columns_of_frames_are_those_of_training_in_every_form(form, tmp_path):
         same(one.predict(X), model.predict(X))
         refused("Feature names must be in the same order", one.predict, turned)
         refused("Feature names must be in the same order", one.score, turned, y)
+    refused("validation: found a data frame with", clone(model).fit, X, y, validation=(turned, y))
 
 
 def test_named_weights_of_a_chain():
