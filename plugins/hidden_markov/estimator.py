@@ -9,11 +9,12 @@ from typing import Any
 import numpy as np
 from sklearn.base import BaseEstimator
 from sklearn.exceptions import ConvergenceWarning
-from sklearn.utils.validation import check_is_fitted
+from sklearn.utils.validation import _check_feature_names, check_is_fitted
 
 from structsolve import registry
 from structsolve.estimators.codec import check_metadata
 from structsolve.estimators.common import LogProbaMixin, generator_of
+from structsolve.examples.packing import first_frame
 from structsolve.plugins.hidden_markov.emissions import Categorical, Gaussian, log, normalized
 from structsolve.plugins.hidden_markov.prediction import StatePredictionMixin
 from structsolve.plugins.hidden_markov.states import checked_init, flat_states, pair_counts
@@ -64,6 +65,7 @@ class HiddenMarkovModel(StatePredictionMixin, LogProbaMixin, BaseEstimator):
         With ``symbols`` and ``table`` of shape (K, symbols), or ``means`` and ``variances``.
     history_ : list of dict
         ``"log_likelihood"``, ``"objective"`` and ``"seconds"`` of each step, before its update.
+    feature_names_in_ : ndarray, where X holds data frames
 
     Notes
     -----
@@ -138,6 +140,7 @@ class HiddenMarkovModel(StatePredictionMixin, LogProbaMixin, BaseEstimator):
         refuse_masked(y, "y", "give None in place of states that are not known")
         emission = self._make_emission()
         flat, offsets = emission.read(X, learn=True)
+        _check_feature_names(self, first_frame(X), reset=True)
         states = self._read_states(y, offsets)
         self.emission_, self.history_, self.n_iter_ = emission, [], 0
         K = len(self.classes_)
@@ -281,6 +284,8 @@ class HiddenMarkovModel(StatePredictionMixin, LogProbaMixin, BaseEstimator):
         }
         arrays = {name: getattr(self.emission_, name) for name in self.emission_.names}
         arrays |= {"classes": self.classes_, "start": self.start_, "transition": self.transition_}
+        if hasattr(self, "feature_names_in_"):
+            arrays["feature_names_in"] = np.asarray(self.feature_names_in_, dtype=str)
         container.write(path, "model", meta, arrays)
 
     @classmethod
@@ -313,4 +318,9 @@ class HiddenMarkovModel(StatePredictionMixin, LogProbaMixin, BaseEstimator):
         rows = {len(getattr(model.emission_, name)) for name in model.emission_.names[-1:]}
         if model.start_.shape != (K,) or model.transition_.shape != (K, K) or rows != {K}:
             raise ValueError(f"arrays: expected tables of {K} states")
+        if "feature_names_in" in arrays:
+            model.feature_names_in_ = arrays["feature_names_in"].astype(object)
+            shape = np.shape(getattr(model.emission_, "means", 0))[1:]
+            if model.feature_names_in_.shape != shape:
+                raise ValueError(f"feature_names_in: expected the shape {shape}")
         return model

@@ -5,10 +5,11 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-from sklearn.utils.validation import check_is_fitted
+from sklearn.utils.validation import _check_feature_names, check_is_fitted
 
 from structsolve import batch
 from structsolve.estimators.common import generator_of
+from structsolve.examples.packing import first_frame
 from structsolve.plugins.hidden_markov.emissions import log
 from structsolve.plugins.hidden_markov.states import flat_states
 from structsolve.utils.masked import refuse_masked
@@ -55,6 +56,7 @@ class StatePredictionMixin:
     def _given(self, X: Any) -> tuple[np.ndarray, np.ndarray]:
         check_is_fitted(self, "transition_")
         refuse_masked(X, "X", "fill them in, x.filled(0.0)")
+        _check_feature_names(self, first_frame(X), reset=False)
         return self.emission_.read(X, learn=False)
 
     def log_likelihood(self, X: Any) -> float:

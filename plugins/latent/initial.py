@@ -9,6 +9,7 @@ import numpy as np
 from threadpoolctl import threadpool_limits
 
 from structsolve.examples.packed import Examples
+from structsolve.examples.packing import is_sparse
 from structsolve.lp import ask_oracle
 from structsolve.plugins.latent.sets import Sets
 from structsolve.structure import calls
@@ -128,6 +129,10 @@ def _clusters(nodes: Any, members: np.ndarray, k: int, rng: np.random.Generator)
 
     if len(members) <= k:
         return np.arange(len(members))
+    if is_sparse(nodes):  # KMeans takes indices of 32 bits alone
+        nodes = nodes[members]  # a copy
+        nodes.indices, nodes.indptr = nodes.indices.astype(np.int32), nodes.indptr.astype(np.int32)
+        members = np.arange(len(members))
     some = members
     if len(members) > MOST_ROWS:
         some = np.sort(rng.choice(members, MOST_ROWS, replace=False))

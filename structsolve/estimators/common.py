@@ -12,6 +12,7 @@ import numpy as np
 
 from .. import registry
 from ..examples.packed import Examples
+from ..examples.packing import first_frame
 from ..operators import Loss
 from ..potentials.mercer import PRECOMPUTED, Kernel
 from ..solvers.checkpoint import Checkpoint
@@ -163,8 +164,7 @@ class CommonMixin:
     def _remember_names(self, X: Any) -> None:
         from sklearn.utils.validation import _get_feature_names  # heavy
 
-        frame = X if hasattr(X, "columns") else X[0] if isinstance(X, list) and X else None
-        names = _get_feature_names(frame) if hasattr(frame, "columns") else None
+        names = _get_feature_names(first_frame(X))
         if names is not None:
             self.feature_names_in_ = names
         elif hasattr(self, "feature_names_in_"):
@@ -174,8 +174,7 @@ class CommonMixin:
         if "feature_names_in_" in self.__dict__ or hasattr(X, "columns"):
             from sklearn.utils.validation import _check_feature_names  # heavy
 
-            frame = X if not isinstance(X, list) else (X[0] if X else X)
-            _check_feature_names(self, frame, reset=False)
+            _check_feature_names(self, first_frame(X), reset=False)
 
 
 class EstimatorMixin(CommonMixin, OperatorsMixin):

@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from ..examples.packed import Examples
-from ..examples.packing import check_weights, listed
+from ..examples.packing import check_weights, first_frame, listed
 from ..potentials.mercer import given_dense
 from ..solvers.problem import Problem
 from ..structure.pack import pack
@@ -130,13 +130,17 @@ def fingerprint_of_examples(
     return digest.hexdigest()
 
 
-def packed_validation(space: Any, validation: Any) -> tuple[Examples, bool] | None:
+def packed_validation(
+    space: Any, validation: Any, trained: Any = None
+) -> tuple[Examples, bool] | None:
     """Return packed validation examples, and whether their features are given as a dense array.
 
     Parameters
     ----------
     space : Space
     validation : tuple (X, y), or None
+    trained : object, optional
+        The X of training, whose columns a data frame must have.
 
     Returns
     -------
@@ -145,7 +149,7 @@ def packed_validation(space: Any, validation: Any) -> tuple[Examples, bool] | No
     Raises
     ------
     ValueError
-        If ``validation`` is no pair.
+        If ``validation`` is no pair, or has other columns.
     """
     if validation is None:
         return None
@@ -155,6 +159,12 @@ def packed_validation(space: Any, validation: Any) -> tuple[Examples, bool] | No
         raise ValueError(f"validation: found a {kind}, expected a pair (X, y)")
     X, y = listed(validation[0]), listed(validation[1], "y")
     refuse_marginals(space.structure, y, "validation compares them with predictions")
+    frames = [frame for frame in map(first_frame, (trained, X)) if frame is not None]
+    names = [[*frame.columns] for frame in frames]
+    if len(names) == 2 and names[0] != names[1]:
+        raise ValueError(
+            f"validation: found a data frame with columns {names[1]}, expected {names[0]} as in X"
+        )
     return pack(space, X, y, unseen="extra"), given_dense(X)
 
 

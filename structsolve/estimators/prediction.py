@@ -209,6 +209,7 @@ class PredictionMixin(ProbabilityMixin):
                 raise TypeError(
                     f"metric {metric!r}: its scorer returned {value!r}, expected a number"
                 ) from None
+        self._check_names(X)
         dense = self._model.check_input(X)
         examples = pack(self.space_, X, y, sample_weight, unseen="extra")
         return self._score(self._model, self.space_, examples, dense)

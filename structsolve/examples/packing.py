@@ -37,6 +37,26 @@ def is_sparse(x: Any) -> bool:
     return hasattr(x, "tocsr")
 
 
+def first_frame(X: Any) -> Any:
+    """Return the data frame whose columns name the features of X, if there is one.
+
+    Parameters
+    ----------
+    X : object
+        A data frame, or a list, tuple, Series or array of examples: frames, or tuples that begin
+        with one.
+
+    Returns
+    -------
+    data frame or None
+    """
+    objects = getattr(getattr(X, "dtype", None), "kind", "") == "O" and np.ndim(X) == 1
+    if not hasattr(X, "columns") and (objects or isinstance(X, (list, tuple))):
+        X = next(iter(X), None)
+        X = X[0] if isinstance(X, tuple) and X else X
+    return X if hasattr(X, "columns") else None
+
+
 def listed(given: Any, what: str = "X") -> Any:
     """Return an iterator's items as a list, and anything else unchanged.
 

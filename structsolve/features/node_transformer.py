@@ -6,10 +6,14 @@ from typing import Any
 
 import numpy as np
 from sklearn.base import BaseEstimator, TransformerMixin
-from sklearn.utils.validation import check_is_fitted, has_fit_parameter
+from sklearn.utils.validation import (
+    _check_feature_names,
+    check_is_fitted,
+    has_fit_parameter,
+)
 
 from ..examples.packed import Sequences
-from ..examples.packing import is_sparse, stack_rows
+from ..examples.packing import first_frame, is_sparse, stack_rows
 from ..utils.masked import refuse_masked
 from ..utils.params import cloned_transformer
 from ..utils.suggest import a_type
@@ -31,6 +35,7 @@ class NodeTransformer(TransformerMixin, BaseEstimator, auto_wrap_output_keys=Non
     ----------
     transformer_ : transformer
         The fitted one.
+    feature_names_in_ : ndarray, where X holds data frames
 
     Notes
     -----
@@ -72,7 +77,7 @@ class NodeTransformer(TransformerMixin, BaseEstimator, auto_wrap_output_keys=Non
         ValueError
             For a plain 2-D X.
         """
-        matrix, offsets = self._stack(X)
+        matrix, offsets = self._stack(X, reset=True)
         self.transformer_ = cloned_transformer("transformer", self.transformer)
         self.transformer_.fit(matrix, *self._labels(y, offsets))
         return self
@@ -89,7 +94,7 @@ class NodeTransformer(TransformerMixin, BaseEstimator, auto_wrap_output_keys=Non
         list or Sequences
             As `transform` returns it.
         """
-        matrix, offsets = self._stack(X)
+        matrix, offsets = self._stack(X, reset=True)
         self.transformer_ = cloned_transformer("transformer", self.transformer)
         rows = self.transformer_.fit_transform(matrix, *self._labels(y, offsets))
         return self._unstack(rows, offsets, X)
@@ -129,6 +134,8 @@ class NodeTransformer(TransformerMixin, BaseEstimator, auto_wrap_output_keys=Non
         ndarray of str
         """
         check_is_fitted(self)
+        if input_features is None:
+            input_features = getattr(self, "feature_names_in_", None)
         return self.transformer_.get_feature_names_out(input_features)
 
     def __sklearn_tags__(self) -> Any:
@@ -137,7 +144,7 @@ class NodeTransformer(TransformerMixin, BaseEstimator, auto_wrap_output_keys=Non
         tags.no_validation = True
         return tags
 
-    def _stack(self, X: Any) -> tuple[Any, np.ndarray]:
+    def _stack(self, X: Any, reset: bool = False) -> tuple[Any, np.ndarray]:
         if not isinstance(X, (list, tuple, Sequences)):
             raise ValueError(
                 f"X is {a_type(X)}, expected a list with one matrix per example; for a "
@@ -146,6 +153,7 @@ class NodeTransformer(TransformerMixin, BaseEstimator, auto_wrap_output_keys=Non
         refuse_masked(X, "X", "fill them in, x.filled(0.0)")
         if isinstance(X, (list, tuple)) and _tuples(X):
             X = [x[0] if isinstance(x, tuple) and x else x for x in X]
+        _check_feature_names(self, first_frame(X), reset=reset)
         return stack_rows(X, min_rows=0)
 
     def _unstack(self, rows: Any, offsets: np.ndarray, X: Any) -> Any:

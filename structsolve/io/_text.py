@@ -89,6 +89,8 @@ def no_examples(path: PathLike, what: str) -> ValueError:
 def open_binary(path: PathLike) -> Iterator[IO[bytes]]:
     """Open a file for reading, with gzip if its first bytes are gzip's; ``-`` is standard input."""
     standard = os.fspath(path) == "-"
+    if standard and sys.stdin is None:
+        raise ValueError("-: standard input is closed, expected data")
     with nullcontext(sys.stdin.buffer) if standard else open(path, "rb") as file:
         raw: Any = file
         magic = raw.peek(2)[:2]

@@ -137,6 +137,8 @@ def load_arrays(path: PathLike, wanted: Sequence[str] | None = None) -> dict[str
     ValueError
         For broken archives and other arrays, naming the file.
     """
+    if path == "-":
+        raise ValueError("-: archives are not read from standard input; give the name of the file")
     try:
         with open(path, "rb") as handle:
             if not zipfile.is_zipfile(handle):

@@ -679,3 +679,10 @@ def test_decode_refuses_options_of_other_models(tmp_path, capsys):
     fails(capsys, "decode", costs, match="line 1: found .*expected numbers")
     graph.write_text("MARKOV\n1\n2\n1\n1 0\n2\n 1_0 2\n")
     fails(capsys, "decode", graph, match="line 7: found '1_0'; expected entry 0")
+
+
+def test_standard_input_that_cannot_be_read_is_named(capsys, monkeypatch, tmp_path):
+    model = tmp_path / "m"
+    fails(capsys, "fit", "-", "--format", "npz", "--model", model, match="not read from standard")
+    monkeypatch.setattr(sys, "stdin", None)
+    fails(capsys, "fit", "-", "--format", "conll", "--model", model, match="input is closed")

@@ -8,7 +8,7 @@ import warnings
 import numpy as np
 import pytest
 import scipy.sparse as sp
-from checks import refused, same
+from checks import refused, reloaded, same
 from data import chains, classes, needs_data, ocr_letters
 from sklearn.base import clone
 from sklearn.exceptions import ConvergenceWarning, NotFittedError
@@ -342,6 +342,32 @@ def test_feature_names_and_named_weights():
     model = StructuredSVM("multiclass").fit(frame, y)
     assert model.feature_names_in_.tolist() == list(frame.columns)
     refused("feature names", model.predict, frame[frame.columns[::-1]])
+
+
+@pytest.mark.parametrize("form", ["list", "tuple", "series", "array", "tree", "mrf"])
+def test_columns_of_frames_are_those_of_training_in_every_form(form, tmp_path):
+    pd = pytest.importorskip("pandas")
+    rng = np.random.default_rng(0)
+    plain = [pd.DataFrame(rng.normal(size=(4, 2)), columns=["a", "b"]) for _ in range(5)]
+    y = [(x["a"] > 0).astype(int).to_numpy() for x in plain]
+    pairs = {"tree": np.array([-1, 0, 0, 1]), "mrf": np.array([[0, 1], [1, 2], [2, 3]])}
+
+    def formed(frames):
+        if form in pairs:
+            return [(x, pairs[form]) for x in frames]
+        series = pd.Series(frames)
+        return {"tuple": tuple(frames), "series": series, "array": series.to_numpy()}.get(
+            form, frames
+        )
+
+    X, turned = formed(plain), formed([x[["b", "a"]] for x in plain])
+    model = StructuredSVM(form if form in pairs else "chain", alpha=0.1).fit(X, y)
+    for one in (model, reloaded(model, tmp_path)):
+        assert one.feature_names_in_.tolist() == ["a", "b"]
+        same(one.predict(X), model.predict(X))
+        refused("Feature names must be in the same order", one.predict, turned)
+        refused("Feature names must be in the same order", one.score, turned, y)
+    refused("validation: found a data frame with", clone(model).fit, X, y, validation=(turned, y))
 
 
 def test_named_weights_of_a_chain():

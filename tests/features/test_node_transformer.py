@@ -33,6 +33,21 @@ def test_it_is_the_transformer_of_stacked_rows(transformer):
     np.testing.assert_array_equal(np.concatenate([pair[0] for pair in pairs]), expected)
 
 
+def test_columns_of_data_frames_keep_their_names():
+    pd = pytest.importorskip("pandas")
+    X, _ = chains(8)
+    names = [f"f{j}" for j in range(X[0].shape[1])]
+    frames = [pd.DataFrame(x, columns=names) for x in X]
+    made = NodeTransformer(StandardScaler()).fit(frames)
+    assert made.feature_names_in_.tolist() == made.get_feature_names_out().tolist() == names
+    np.testing.assert_array_equal(made.transform(frames)[0], made.fit_transform(frames)[0])
+    for turned in ([x[names[::-1]] for x in frames], [(x[names[::-1]], 0) for x in frames]):
+        refused("Feature names must be in the same order", made.transform, turned)
+    with pytest.warns(UserWarning, match="X does not have valid feature names"):
+        made.transform(X)
+    assert not hasattr(made.fit(X), "feature_names_in_")
+
+
 def test_a_default_of_data_frames_changes_nothing():
     pytest.importorskip("pandas")
     X, y = chains(8)

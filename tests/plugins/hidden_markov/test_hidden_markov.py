@@ -161,6 +161,22 @@ def test_samples_have_the_model_s_frequencies():
     same(model.sample([5], random_state=1), model.sample([5], random_state=1))
 
 
+def test_columns_of_data_frames_keep_their_names(tmp_path):
+    pd = pytest.importorskip("pandas")
+    rng = np.random.default_rng(0)
+    X = [pd.DataFrame(rng.normal(size=(5, 2)), columns=["a", "b"]) for _ in range(4)]
+    model = HiddenMarkovModel(2, emission="gaussian", random_state=0).fit(X)
+    again = reloaded(model, tmp_path)
+    same(again.predict(X), model.predict(X))
+    for one in (model, again):
+        assert one.feature_names_in_.tolist() == ["a", "b"]
+        turned = [x[["b", "a"]] for x in X]
+        refused("Feature names must be in the same order", one.predict, turned)
+    with pytest.warns(UserWarning, match="X does not have valid feature names"):
+        model.score([x.to_numpy() for x in X])
+    assert not hasattr(model.fit([x.to_numpy() for x in X]), "feature_names_in_")
+
+
 @pytest.mark.parametrize("emission", ["categorical", "gaussian"])
 def test_files_and_clones(tmp_path, emission):
     rng = np.random.default_rng(0)

@@ -65,6 +65,15 @@ def test_fits_are_the_same_again_and_on_any_number_of_threads(partial):
     assert (other.flat_weights() != first).any()
 
 
+def test_indices_of_64_bits_are_those_of_32():
+    X, y = sp.csr_array(np.repeat(np.eye(4), 3, axis=0)), list("aaaabbaaabbb")
+    plain = LatentSVM("multiclass", **SETTINGS).fit(X, y)
+    wide = sp.csr_array(X)
+    wide.indices, wide.indptr = wide.indices.astype(np.int64), wide.indptr.astype(np.int64)
+    same(LatentSVM("multiclass", **SETTINGS).fit(wide, y).flat_weights(), plain.flat_weights())
+    assert wide.indices.dtype == np.int64
+
+
 def test_predictions_are_of_classes_and_of_states(model):
     X, Y = xor_chains(5, 1)
     assert model.classes_.tolist() == ["a", "b"]
