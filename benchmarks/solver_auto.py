@@ -99,6 +99,14 @@ def generated() -> Made:
     return posed("multiclass", X, y), None
 
 
+def tall() -> Made:
+    """Many rows of few columns, of two classes that overlap."""
+    rng = np.random.default_rng(0)
+    y = rng.integers(2, size=50_000)
+    X = 0.6 * y[:, None] + rng.normal(size=(50_000, 5))
+    return posed("multiclass", X, y), None
+
+
 def labels(name: str) -> Callable[[], Made]:
     def make() -> Made:
         from datasets import multilabel
@@ -124,6 +132,7 @@ TASKS = {
     "letter, multiclass": letters("margin", None),
     "letter, multiclass, crf, alpha=1e-6": letters("crf", 1e-6),
     "generated, multiclass": generated,
+    "generated, two classes, 5 columns": tall,
     "scene, multilabel": labels("scene"),
 }
 

@@ -89,8 +89,9 @@ cdef class ForestOracle(GraphOracle):
 cdef class ExactOracle(GraphOracle):
     """The best labeling of any graph.
 
-    Max-product solves graphs without cycles.  Small dense two-state graphs are enumerated.  Narrow graphs are solved by elimination: at once
-    if that is cheap, else if the search has not been faster.  Otherwise an integer program answers.
+    Max-product solves graphs without cycles.  Small dense two-state graphs are enumerated.  Narrow
+    graphs are solved by elimination: at once if that is cheap, else if the search has not been
+    faster.  Otherwise an integer program answers.
 
     Parameters
     ----------

@@ -194,7 +194,8 @@ def sample_labels(LinearPotentials potentials not None, Oracle oracle not None, 
         size += layout.label_size(order[k])
     if truths.shape[0] != size:
         raise ValueError(f"truths: found {truths.shape[0]} entries, expected {size}")
-    known_labels(truths, loss.n_states + loss.takes_unseen if loss.n_states else 2**31 - 1, "truths")
+    states = loss.n_states or 2**31 - 1
+    known_labels(truths, states + loss.takes_unseen, "truths")
     labels = np.zeros(size + 1, dtype=np.int32)  # spare entry: the last examples may be empty
     if size == 0:
         return labels[:0], 0.0

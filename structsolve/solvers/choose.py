@@ -43,6 +43,9 @@ STEPS = 5
 # Rows with one of K classes have exact steps, but many passes of these where such a share of the
 # dual variables of wrong classes is above 0 after a sweep: quasi-Newton steps are quicker there.
 FULL = 0.5
+# ... or such a share where there are so many rows for each weight: few weights fit no row exactly,
+# and the passes are long.
+FULL_TALL, TALL = 0.3, 100
 # ... and features have this many numbers for each weight: the past steps take as many.
 PAST_NUMBERS = 40
 # Of fewer examples with at most so many weights, cutting planes: passes grow with these alone.
@@ -57,7 +60,8 @@ class Auto(BCFW):
 
     With all settings at their defaults, and in an estimator's plain ``fit``, it is ``Smoothing()``
     for rows with one of K classes if, after one sweep of exact steps, half of the dual variables of
-    wrong classes are above 0: no model separates such classes.  For labels that share parts it is
+    wrong classes are above 0, or .3 of them with 100 rows and more for each weight: no model
+    separates such classes.  For labels that share parts it is
     ``ConsensusADMM(n_shards=2, finish=0.01)``, or ``LBFGS(steps=5)`` for ``"crf"`` and features
     with a tenth of all entries, or ``CuttingPlane()`` for up to 32 weights, where
 
@@ -204,12 +208,13 @@ def _has_short_vectors(problem: Problem, numbers: int = NUMBERS) -> bool:
 
 
 def _stays_full(problem: Problem, alpha: float, n_jobs: int) -> bool:
-    """Return whether a sweep of exact steps leaves most labels of rows of classes above 0."""
+    """Return whether a sweep of exact steps leaves many labels of rows of classes above 0."""
     if not (simplex_duals(problem) and _has_short_vectors(problem, PAST_NUMBERS)):
         return False
     sweep = BCFW(cached_passes=0).start(Start(problem, alpha, np.random.default_rng(0), n_jobs))
     rivals = problem.n * (n_labels(problem) - 1)
-    return bool(sweep.step()["cuts"] >= FULL * max(rivals, 1))
+    full = FULL_TALL if problem.n >= TALL * problem.dim else FULL
+    return bool(sweep.step()["cuts"] >= full * max(rivals, 1))
 
 
 def _is_filled(features: Any) -> bool:

@@ -276,6 +276,22 @@ def test_it_needs_half_of_the_labels_after_a_sweep(monkeypatch):
         assert taken(problem) == name
 
 
+def test_less_is_enough_with_many_rows_for_each_weight(monkeypatch):
+    problem = posed(*mixed())
+    run = begin(BCFW(cached_passes=0), problem, 1e-3)
+    share = run.step()["cuts"] / (600 * 3)
+    monkeypatch.setattr(choose, "FULL", 1.1)
+    rows = problem.n / problem.dim
+    for full, tall, name in (
+        (share, rows, "smoothing"),
+        (share, rows * (1 + 1e-9), "bcfw"),
+        (share + 1e-9, rows, "bcfw"),
+    ):
+        monkeypatch.setattr(choose, "FULL_TALL", full)
+        monkeypatch.setattr(choose, "TALL", tall)
+        assert taken(problem) == name
+
+
 def test_vectors_as_long_as_the_weights_are_short_beside_the_features(monkeypatch):
     problem = posed(*mixed())
     most = problem.potentials.nbytes / (8 * problem.dim)
