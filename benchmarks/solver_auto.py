@@ -103,7 +103,7 @@ def tall() -> Made:
     """Many rows of few columns, of two classes that overlap."""
     rng = np.random.default_rng(0)
     y = rng.integers(2, size=50_000)
-    X = 0.6 * y[:, None] + rng.normal(size=(50_000, 5))
+    X = 0.8 * y[:, None] + rng.normal(size=(50_000, 5))
     return posed("multiclass", X, y), None
 
 
