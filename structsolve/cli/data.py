@@ -165,7 +165,8 @@ class Recipe:
             recipe.named = hasattr(structure, "hierarchy")
             recipe.pictures = getattr(structure, "label_axes", 1) == 2
             recipe.n_labels = len(model.classes_) if recipe.label_sets else None
-        if format is None and path.endswith(FORMATS["npz"] + FORMATS["svmlight"]):
+        # Endings that no other format has, whatever the model was trained on.
+        if format is None and path.endswith((*FORMATS["npz"], *FORMATS["svmlight"], ".ndjson")):
             format = guess_format(path)
         chosen = format or recipe.format or guess(path)
         if chosen == "npz" and format is None and path != "-":  # not the ending of npz

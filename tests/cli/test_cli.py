@@ -244,6 +244,10 @@ def test_data_unlike_training(capsys, model, tmp_path):
     assert "wide.conll: found 4 columns; expected 2 as in training, or 3 with labels" in line
     line = fails(capsys, "predict", model, wide, "--format", "crfsuite")
     assert "found crfsuite data; this model was trained on conll data" in line
+    objects = tmp_path / "a.ndjson"  # no columns, though it has lines
+    objects.write_text('{"x": ["a", "b"]}\n')
+    line = fails(capsys, "predict", model, objects)
+    assert "found ndjson data; this model was trained on conll data" in line
     short = tmp_path / "short.conll"
     short.write_text("a b\nc\n")
     assert "short.conll, line 2: found 1 column ('c')" in fails(capsys, "predict", model, short)
