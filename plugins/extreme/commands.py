@@ -41,7 +41,8 @@ def add_fit(parser: argparse.ArgumentParser) -> Any:
     group.add_argument("--alpha", type=float, help="regularisation, 1/(C n); default: C = 1")
     group.add_argument("--surrogate", default="auto", help="squared-hinge, margin, crf, ...")
     group.add_argument("--penalty", choices=("l2", "l1"), default="l2")
-    group.add_argument("--solver", default="auto", help="one-vs-some, softmax, dual or memoir")
+    solvers = "choice, one-vs-some, one-vs-rest, softmax, dual or memoir"
+    group.add_argument("--solver", default="auto", help=solvers)
     group.add_argument(
         "--rivals", default="auto", help="exact, certified:EPS, random:K, lsh:BITS, or a plugin's"
     )
