@@ -217,6 +217,7 @@ def test_tables_of_named_columns(folder, capsys, first):
     assert works(capsys, "predict", "p.structsolve", "named.csv") == "bird\n"
 
 
+@pytest.mark.pandas
 def test_tables_of_numbers_with_pandas(folder, capsys):
     pd = pytest.importorskip("pandas")
     rows = pd.DataFrame({"u": [0.0, 1.0, 2.0], "v": [3.0, 0.0, 1.0], "w": [1.0, 1.0, 0.0]})
@@ -227,6 +228,7 @@ def test_tables_of_numbers_with_pandas(folder, capsys):
     assert works(capsys, "predict", "p.structsolve", "t.csv") == answer
 
 
+@pytest.mark.pandas
 def test_tables_with_pandas(folder, capsys):
     pd = pytest.importorskip("pandas")
     from sklearn.compose import ColumnTransformer

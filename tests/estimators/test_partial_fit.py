@@ -59,6 +59,7 @@ def test_other_classes_and_models_without_weights_are_refused():
     refused("no vector of weights", kernel.set_params(kernel=None, solver="sgd").partial_fit, X, Y)
 
 
+@pytest.mark.pandas
 def test_columns_keep_their_names():
     pd = pytest.importorskip("pandas")
     frame = pd.DataFrame(X, columns=list("abcde"))

@@ -465,6 +465,7 @@ def test_scalars_types_and_memory_orders_come_back(tmp_path):
             same(one.toarray(), other.toarray())
 
 
+@pytest.mark.pandas
 def test_columns_of_data_frames_by_their_index(tmp_path):
     pd = pytest.importorskip("pandas")
     X, y = classes(20)
@@ -488,6 +489,7 @@ def test_selectors_of_columns_come_back(tmp_path, kind):
     assert type(again) is make_column_selector and vars(again) == vars(selector)
 
 
+@pytest.mark.pandas
 def test_a_pipeline_with_a_selector_of_columns(tmp_path):
     pd = pytest.importorskip("pandas")
     frame = pd.DataFrame(NUMBERS, columns=list("abcde")).assign(word=["a", "b"] * 15)

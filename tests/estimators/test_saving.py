@@ -55,6 +55,7 @@ def test_edge_features_and_cost_matrix(tmp_path):
     assert again.score(X, Y) == model.score(X, Y)
 
 
+@pytest.mark.pandas
 def test_multiclass_with_feature_names(tmp_path):
     pd = pytest.importorskip("pandas")
     X, y = classes(20)
@@ -65,6 +66,7 @@ def test_multiclass_with_feature_names(tmp_path):
     np.testing.assert_array_equal(again.predict(frame), model.predict(frame))
 
 
+@pytest.mark.pandas
 @pytest.mark.parametrize("kind", [range, np.arange, lambda n: tuple(np.arange(n)), "index"])
 def test_parameters_in_any_kind_of_list(kind, tmp_path):
     X, y = classes(20)

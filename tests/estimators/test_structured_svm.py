@@ -335,6 +335,7 @@ def test_class_weights_move_the_decision():
     assert (heavy.predict(X) == "rare").sum() > (plain.predict(X) == "rare").sum() + 10
 
 
+@pytest.mark.pandas
 def test_feature_names_and_named_weights():
     pd = pytest.importorskip("pandas")
     X, y = classes(40)
@@ -344,6 +345,7 @@ def test_feature_names_and_named_weights():
     refused("feature names", model.predict, frame[frame.columns[::-1]])
 
 
+@pytest.mark.pandas
 @pytest.mark.parametrize("form", ["list", "tuple", "series", "array", "tree", "mrf"])
 def test_columns_of_frames_are_those_of_training_in_every_form(form, tmp_path):
     pd = pytest.importorskip("pandas")

@@ -58,6 +58,7 @@ def test_ties_and_zeros(values, top):
     assert len(set(chosen.tolist())) == len(chosen) and (np.diff(values[chosen]) <= 0).all()
 
 
+@pytest.mark.pandas
 def test_text_frames_and_names():
     train, _ = make_strips(30, 1)
     model = StructuredSVM("chain", alpha=0.1, tol=1e-3).fit(train.pixels, train.labels)

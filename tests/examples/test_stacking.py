@@ -175,6 +175,7 @@ def test_pieces_keep_the_array_alive_and_its_flags():
     assert not pieces(fixed, [0, 4])[0].flags.writeable
 
 
+@pytest.mark.pandas
 def test_data_frames_have_the_same_columns():
     pd = pytest.importorskip("pandas")
     frames = [pd.DataFrame(np.ones((2, 2)), columns=list(names)) for names in ("ab", "ab", "ba")]
@@ -228,6 +229,7 @@ def test_distinct_pairs_leave_unusual_ones_to_arrays(unusual):
     assert distinct_pairs(unusual, 5) is None
 
 
+@pytest.mark.pandas
 def test_one_frame_and_missing_values_are_refused():
     pd = pytest.importorskip("pandas")
     frame = pd.DataFrame({"u": [0.0, 1.0], "v": [2.0, 3.0]})

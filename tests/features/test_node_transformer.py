@@ -33,6 +33,7 @@ def test_it_is_the_transformer_of_stacked_rows(transformer):
     np.testing.assert_array_equal(np.concatenate([pair[0] for pair in pairs]), expected)
 
 
+@pytest.mark.pandas
 def test_columns_of_data_frames_keep_their_names():
     pd = pytest.importorskip("pandas")
     X, _ = chains(8)
@@ -48,6 +49,7 @@ def test_columns_of_data_frames_keep_their_names():
     assert not hasattr(made.fit(X), "feature_names_in_")
 
 
+@pytest.mark.pandas
 def test_a_default_of_data_frames_changes_nothing():
     pytest.importorskip("pandas")
     X, y = chains(8)

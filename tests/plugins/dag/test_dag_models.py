@@ -206,6 +206,7 @@ def test_hierarchies_that_are_none(given, message):
     refused(message, Hierarchy, given)
 
 
+@pytest.mark.pandas
 def test_forms_of_labels():
     pandas = pytest.importorskip("pandas")
     h = Hierarchy(TREE)
@@ -290,6 +291,7 @@ def test_labels_that_are_none(options, Y, message):
     refused(message, StructuredSVM(DagStructure(TREE, **options)).fit, np.zeros((2, 1)), Y)
 
 
+@pytest.mark.pandas
 def test_data_frames_must_have_the_nodes_as_columns():
     pandas = pytest.importorskip("pandas")
     frame = pandas.DataFrame(np.zeros((2, 7), int), columns=list("abcdefg"))

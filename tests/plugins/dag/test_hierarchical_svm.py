@@ -371,6 +371,7 @@ def test_shared_weights_of_graphs_from_other_multipliers(seed):
     assert (hierarchy.paths @ warm <= 1 + 1e-12).all()
 
 
+@pytest.mark.pandas
 @pytest.mark.parametrize("names", ["integers", "strings"])
 def test_a_column_of_leaves_is_1d(names):
     graph = nx.DiGraph([(10, 1), (10, 2), (20, 3), (20, 4)])

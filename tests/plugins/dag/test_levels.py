@@ -97,6 +97,7 @@ def test_forms_of_tables():
     assert (flat.predict(X) == Y[:, :1]).all()
 
 
+@pytest.mark.pandas
 def test_data_frames():
     pandas = pytest.importorskip("pandas")
     X, Y = data()
@@ -113,6 +114,7 @@ def test_data_frames():
     assert model.predict(np.eye(3)).shape == (3, 2)
 
 
+@pytest.mark.pandas
 @pytest.mark.parametrize("form", ["frame", "none", "ragged", "strings"])
 def test_scores_by_name_take_a_path_as_one_class(form):
     X, Y = data(noise=0.5)

@@ -85,6 +85,7 @@ def test_settings_that_are_objects(tmp_path, data):
     assert again.n_jobs == 1 and again.checkpoint is None
 
 
+@pytest.mark.pandas
 def test_names_of_features_are_kept(tmp_path, data):
     pd = pytest.importorskip("pandas")
     X, y = data

@@ -365,6 +365,7 @@ def test_in_a_pipeline(data):
     assert piped.score(X, y) > 0.85
 
 
+@pytest.mark.pandas
 def test_names_of_features(data):
     pd = pytest.importorskip("pandas")
     X, y = data

@@ -161,6 +161,7 @@ def test_samples_have_the_model_s_frequencies():
     same(model.sample([5], random_state=1), model.sample([5], random_state=1))
 
 
+@pytest.mark.pandas
 def test_columns_of_data_frames_keep_their_names(tmp_path):
     pd = pytest.importorskip("pandas")
     rng = np.random.default_rng(0)

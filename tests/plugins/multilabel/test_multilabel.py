@@ -171,6 +171,7 @@ def test_two_labels_have_two_columns_of_scores():
     assert StructuredSVM("multilabel").fit(X, Y[:, :2]).decision_function(X).shape == (40, 2)
 
 
+@pytest.mark.pandas
 def test_forms_of_input():
     pandas = pytest.importorskip("pandas")
     X, Y = label_sets()

@@ -93,6 +93,7 @@ def test_forms_of_rankings():
         assert model.predict(features).tolist() == expected
 
 
+@pytest.mark.pandas
 def test_data_frames():
     pd = pytest.importorskip("pandas")
     X, ranks = rankings(n=20)
