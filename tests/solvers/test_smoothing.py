@@ -267,10 +267,14 @@ def test_the_default_takes_it_for_classes_that_no_model_separates():
     assert (model.solver, model.solver_.name) == ("auto", "smoothing")
 
 
+def share_after_a_sweep(problem):
+    run = begin(BCFW(cached_passes=0), problem, 1e-3)
+    return run.step()["cuts"] / (600 * 3)  # of the dual variables of wrong classes
+
+
 def test_it_needs_half_of_the_labels_after_a_sweep(monkeypatch):
     problem = posed(*mixed())
-    run = begin(BCFW(cached_passes=0), problem, 1e-3)
-    share = run.step()["cuts"] / (600 * 3)
+    share = share_after_a_sweep(problem)
     for full, name in ((share, "smoothing"), (share + 1e-9, "bcfw")):
         monkeypatch.setattr(choose, "FULL", full)
         assert taken(problem) == name
@@ -278,8 +282,7 @@ def test_it_needs_half_of_the_labels_after_a_sweep(monkeypatch):
 
 def test_less_is_enough_with_many_rows_for_each_weight(monkeypatch):
     problem = posed(*mixed())
-    run = begin(BCFW(cached_passes=0), problem, 1e-3)
-    share = run.step()["cuts"] / (600 * 3)
+    share = share_after_a_sweep(problem)
     monkeypatch.setattr(choose, "FULL", 1.1)
     rows = problem.n / problem.dim
     for full, tall, name in (
