@@ -43,14 +43,14 @@ class Clock:
         return f"{self.cpu:.3f} s CPU, {self.wall:.3f} s wall"
 
 
-def in_processes(jobs: int, work: Callable[..., None], tasks: Iterable[tuple[Any, ...]]) -> None:
+def in_processes(jobs: int, work: Callable[..., object], tasks: Iterable[tuple[Any, ...]]) -> None:
     """Call `work` for every task, so many at a time, each in one of so many processes."""
     with ProcessPoolExecutor(jobs) as pool:
         for one in [pool.submit(work, *task) for task in tasks]:
             one.result()
 
 
-def append(path: Path, record: dict[str, Any]) -> None:
+def append(path: Path, record: Any) -> None:
     """One line of JSON in one write, so that several processes may share the file."""
     file = os.open(path, os.O_WRONLY | os.O_APPEND | os.O_CREAT, 0o644)
     try:

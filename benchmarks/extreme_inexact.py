@@ -4,7 +4,8 @@
     python benchmarks/extreme_inexact.py --sets lshtc --systems "MEMOIR l2, corrected" PD-Sparse
 
 Sets come from ``extreme_data.py``; lshtc has the shape of the paper's LSHTC1.  Every system runs in
-its own process with one thread, peers in an environment of their own (``environments.py``);
+its own process with one thread, ``--jobs`` at a time, peers in an environment of their own
+(``environments.py``);
 PD-Sparse is compiled from its authors' repository.  Published: the algorithms and numbers of the
 paper (Table 4), with a certified scan in place of nmslib's graph.  Divided: the same with steps
 divided by the batch.
@@ -22,13 +23,14 @@ from __future__ import annotations
 import argparse
 import json
 import math
+import os
 import subprocess
 import sys
 from pathlib import Path
 from typing import Any
 
 import numpy as np
-from common import machine
+from common import append, in_processes, machine
 from environments import missing, ready
 from extreme import FOLDER, HERE, MOST, data, figures
 from extreme_data import ExtremeSet
@@ -203,16 +205,16 @@ def run(folder: Path, name: str, path: Path, setting: Any) -> dict[str, Any] | N
         call += [] if setting is None else ["--setting", str(setting)]
     told = figures(call)
     if told is not None:
-        with open(kept, "a") as out:
-            out.write(json.dumps([key, told]) + "\n")
+        append(kept, [key, told])
     return told
 
 
-def choose(folder: Path, name: str, system: str, given: tuple[Any, ...]) -> Any:
+def choose(folder: Path, name: str, system: str, given: tuple[Any, ...], jobs: int) -> Any:
     """The setting of least error on held-out training rows; all are printed."""
     if len(given) < 2:
         return given[0] if given else None
     path, told = split(folder, name), []
+    in_processes(jobs, run, [(folder, system, path, setting) for setting in given])
     for setting in given:
         done = run(folder, system, path, setting)
         told.append(1.0 if done is None else done["error"])
@@ -246,6 +248,7 @@ def main() -> None:
     parser.add_argument("--sets", nargs="+", default=["small", "mid"])
     parser.add_argument("--choose", default="small", help="the set that chooses for all")
     parser.add_argument("--systems", nargs="+", default=[*OURS, *PEERS])
+    parser.add_argument("--jobs", type=int, default=os.cpu_count() or 1, help="processes")
     parser.add_argument("--ours", nargs=3, help=argparse.SUPPRESS)
     options = parser.parse_args()
     if options.ours:
@@ -266,17 +269,18 @@ def main() -> None:
         like = CORRECTED if system.startswith("the same") else system
         if like not in chosen:
             given = OURS[like][1] if like in OURS else PEERS[like]
-            chosen[like] = choose(options.folder, options.choose, like, given)
+            chosen[like] = choose(options.folder, options.choose, like, given, options.jobs)
         chosen[system] = chosen[like]
     for name in options.sets:
         path = data(options.folder, name)
         print(f"\n### {name}\n\n{ExtremeSet.load(path)}\n")
         print("| " + " | ".join(COLUMNS) + " |")
         print("|" + " --- |" * len(COLUMNS))
-        for system in options.systems:
-            if system not in SMALL_ONLY or name == "small":
-                told = run(options.folder, system, path, chosen[system])
-                print(row(system, chosen[system], told), flush=True)
+        systems = [one for one in options.systems if one not in SMALL_ONLY or name == "small"]
+        tasks = [(options.folder, system, path, chosen[system]) for system in systems]
+        in_processes(options.jobs, run, tasks)
+        for system, task in zip(systems, tasks, strict=True):
+            print(row(system, chosen[system], run(*task)), flush=True)
 
 
 if __name__ == "__main__":
