@@ -22,9 +22,11 @@ from __future__ import annotations
 import argparse
 import itertools
 import json
+import os
 import subprocess
 import tempfile
 from collections.abc import Callable
+from concurrent.futures import ProcessPoolExecutor
 from functools import cached_property, partial
 from pathlib import Path
 from typing import Any
@@ -256,18 +258,20 @@ def compare(names: list[str], held: Split, whole: Split, samples: np.ndarray) ->
     print("### the quickest\n\n" + table(columns, quickest(picked)))
 
 
-def surrogates(folds: list[Split], whole: Split, samples: np.ndarray) -> None:
+def by_setting(solver: str, name: str, settings: list[Setting], fold: Split) -> list[float]:
+    """Span F1 on the sentences that a fold holds out, with each setting."""
+    fit, _ = ours(solver, name)(fold)
+    return [float(f1(counts(fold.new_tags, fit(setting)[1]))) for setting in settings]
+
+
+def surrogates(folds: list[Split], whole: Split, samples: np.ndarray, jobs: int) -> None:
     """The table of surrogates: alpha by folds, differences to the margin."""
     rows, margin = [], None
     for solver, name, values in SURROGATES:
         settings, begin = grid(C=values, passes=(20,)), ours(solver, name)
-        scores = np.array(
-            [
-                [f1(counts(fold.new_tags, fit(setting)[1])) for setting in settings]
-                for fold in folds
-                for fit, _ in [begin(fold)]
-            ]
-        )
+        with ProcessPoolExecutor(jobs) as pool:
+            told = list(pool.map(partial(by_setting, solver, name, settings), folds))
+        scores = np.array(told)
         print(f"<!-- {solver} {name}: {scores.tolist()} -->", flush=True)
         # The best setting of the other folds, for each.
         others = (scores.sum(axis=0) - scores).argmax(axis=1)
@@ -303,6 +307,7 @@ def main() -> None:
     parser.add_argument("--learners", nargs="*", choices=list(LEARNERS), default=list(LEARNERS))
     parser.add_argument("--no-surrogates", action="store_true")
     parser.add_argument("--sentences", type=int, help="train on the first so many only")
+    parser.add_argument("--jobs", type=int, default=os.cpu_count() or 1, help="of the folds")
     args = parser.parse_args()
     header("CoNLL-2000 chunking, settings chosen on held-out sentences")
     items, tags, test, test_tags = chunked_sentences(args.sentences)
@@ -313,7 +318,7 @@ def main() -> None:
         compare(args.learners, Split.hold_out(items, tags, rows % 10 == 0), whole, samples)
     if not args.no_surrogates:
         folds = [Split.hold_out(items, tags, rows % FOLDS == k) for k in range(FOLDS)]
-        surrogates(folds, whole, samples)
+        surrogates(folds, whole, samples, args.jobs)
 
 
 if __name__ == "__main__":

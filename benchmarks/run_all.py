@@ -128,6 +128,10 @@ ARGUMENTS = {
     "shards": ["--cuts"],
     "parsers": ["--sentences 500 --iterations 1 --passes 1"],
     "chunking": ["--no-surrogates", "--learners"],
+    "extreme": [
+        "--sets small mid lshtc words bibtex rcv1-topics",
+        "--sets odp --peers pecos omikuji",
+    ],
     "extreme_memoir": [
         "--sets mid",
         "--sets lshtc --parts batches",

@@ -26,29 +26,35 @@ typedef struct {
   float above[SS_MACHINES];          /* a row at zero rests if all gradients are above these */
 } ss_rest;
 
-/* Sixteen numbers that stay in registers, where the compiler has a type for them. */
+/* Sixteen numbers, in vectors of a size that compilers keep in registers; one by one where the
+ * compiler has no type for that. */
 #ifdef __GNUC__
-typedef float ss_numbers __attribute__((vector_size(4 * SS_MACHINES)));
-typedef int32_t ss_masks __attribute__((vector_size(4 * SS_MACHINES)));
-#define SS_ADD(x, v, y) ((x) += (v) * (y))
-/* The numbers larger than the float whose bits are `keep`, and 0 for others. */
-#define SS_KEPT(y, keep) ((ss_numbers)((((ss_masks)(y) & 0x7FFFFFFF) > (keep)) & (ss_masks)(y)))
+enum { SS_VECTORS = SS_MACHINES / 8 };
+typedef float ss_vector __attribute__((vector_size(32)));
+typedef int32_t ss_mask __attribute__((vector_size(32)));
+#define SS_LARGER(y, keep) ((ss_vector)((((ss_mask)(y) & 0x7FFFFFFF) > (keep)) & (ss_mask)(y)))
 #else
-typedef struct {
-  float x[SS_MACHINES];
-} ss_numbers;
-static inline void ss_add_to(ss_numbers *x, float v, ss_numbers y) {
-  for (int l = 0; l < SS_MACHINES; l++) x->x[l] += v * y.x[l];
-}
-static inline ss_numbers ss_kept(ss_numbers y, int32_t keep) {
+enum { SS_VECTORS = SS_MACHINES };
+typedef float ss_vector;
+static inline float ss_larger(float y, int32_t keep) {
   float size;
   memcpy(&size, &keep, 4);
-  for (int l = 0; l < SS_MACHINES; l++) y.x[l] = fabsf(y.x[l]) > size ? y.x[l] : 0.0f;
-  return y;
+  return fabsf(y) > size ? y : 0.0f;
 }
-#define SS_ADD(x, v, y) ss_add_to(&(x), v, y)
-#define SS_KEPT(y, keep) ss_kept(y, keep)
+#define SS_LARGER(y, keep) ss_larger(y, keep)
 #endif
+typedef struct {
+  ss_vector x[SS_VECTORS];
+} ss_numbers;
+
+static SS_INLINE void ss_add(ss_numbers *x, float v, const ss_numbers *y) {
+  for (int l = 0; l < SS_VECTORS; l++) x->x[l] += v * y->x[l];
+}
+
+/* Adds those numbers that are larger than the float whose bits are `keep`. */
+static SS_INLINE void ss_add_larger(ss_numbers *x, float v, const ss_numbers *y, int32_t keep) {
+  for (int l = 0; l < SS_VECTORS; l++) x->x[l] += v * SS_LARGER(y->x[l], keep);
+}
 
 /* Scores of row i, without the bias. */
 SS_CLONES static void ss_rest_scores(const ss_rest *r, int64_t i, float *scores) {
@@ -59,11 +65,11 @@ SS_CLONES static void ss_rest_scores(const ss_rest *r, int64_t i, float *scores)
   int64_t k = r->indptr[i];
   const int64_t end = r->indptr[i + 1];
   for (; k + 1 < end; k += 2) {      /* two sums, which need not wait for each other */
-    SS_ADD(z, r->data[k], w[r->indices[k]]);
-    SS_ADD(other, r->data[k + 1], w[r->indices[k + 1]]);
+    ss_add(&z, r->data[k], w + r->indices[k]);
+    ss_add(&other, r->data[k + 1], w + r->indices[k + 1]);
   }
-  if (k < end) SS_ADD(z, r->data[k], w[r->indices[k]]);
-  SS_ADD(z, 1.0f, other);
+  if (k < end) ss_add(&z, r->data[k], w + r->indices[k]);
+  ss_add(&z, 1.0f, &other);
   memcpy(scores, &z, sizeof z);
 }
 
@@ -75,9 +81,8 @@ SS_CLONES static void ss_rest_both(
   memset(&z, 0, sizeof z);
   memset(&kept, 0, sizeof z);
   for (int64_t k = r->indptr[i]; k < r->indptr[i + 1]; k++) {
-    const ss_numbers y = w[r->indices[k]];
-    SS_ADD(z, r->data[k], y);
-    SS_ADD(kept, r->data[k], SS_KEPT(y, keep));
+    ss_add(&z, r->data[k], w + r->indices[k]);
+    ss_add_larger(&kept, r->data[k], w + r->indices[k], keep);
   }
   memcpy(scores, &z, sizeof z);
   memcpy(scores_kept, &kept, sizeof z);
@@ -87,7 +92,7 @@ SS_CLONES static void ss_rest_step(const ss_rest *r, int64_t i, const float *ste
   ss_numbers *w = (ss_numbers *)r->w, s;
   memcpy(&s, step, sizeof s);
   for (int64_t k = r->indptr[i]; k < r->indptr[i + 1]; k++)
-    SS_ADD(w[r->indices[k]], r->data[k], s);
+    ss_add(w + r->indices[k], r->data[k], &s);
   for (int l = 0; l < SS_MACHINES; l++) r->b[l] += r->bias * step[l];
 }
 
