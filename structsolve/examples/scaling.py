@@ -108,8 +108,8 @@ def column_scales(nodes: Any) -> tuple[np.ndarray, np.ndarray]:
         np.maximum.at(scales, nodes.indices, np.abs(nodes.data))
     else:
         scales = np.maximum(nodes.max(axis=0), -nodes.min(axis=0)).astype(np.float64)
-    columns = np.argsort(scales, kind="stable")
-    columns = columns[scales[columns] > ROUNDING * scales.max(initial=0.0)]
+    columns = np.flatnonzero(scales > ROUNDING * scales.max(initial=0.0))
+    columns = columns[np.argsort(scales[columns], kind="stable")]
     return columns, scales[columns]
 
 
@@ -135,6 +135,8 @@ def unlike(nodes: Any, sparse: bool = False) -> tuple[tuple[int, float], ...] | 
     >>> unlike(X), unlike(X * [1, 3])
     (None, ((0, 2.0), (1, 270.0)))
     """
+    if is_sparse(nodes) and not sparse:
+        return None
     columns, scales = column_scales(nodes)
     if not scales.size:
         return None
