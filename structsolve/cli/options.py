@@ -4,6 +4,7 @@ from __future__ import annotations
 import contextlib
 import os
 import sys
+import tempfile
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -238,8 +239,6 @@ def check_outputs(inputs: Mapping[str, Any], outputs: Mapping[str, str | None]) 
     OSError
         For names that the system refuses.
     """
-    import tempfile  # heavy
-
     taken = {os.path.realpath(path): name for name, path in inputs.items() if path is not None}
     for name, path in outputs.items():
         if path is None:
