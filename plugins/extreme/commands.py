@@ -13,7 +13,7 @@ import numpy as np
 import structsolve
 from structsolve.cli import messages
 from structsolve.cli.options import UsageError, check_outputs, verbosity
-from structsolve.io._text import atomic_write
+from structsolve.io._text import atomic_write, no_examples
 from structsolve.utils.suggest import a_type
 
 # Rows that `predict` prints and `score` compares at a time.
@@ -169,6 +169,7 @@ def predict(model: Any, args: argparse.Namespace) -> None:
             raise UsageError(f"--{option}: an ExtremeSVM has none; --top K gives the K best")
 
     def lines() -> Iterator[str]:
+        X = None
         for X, _ in _chunks(model, args, "ignore"):
             if args.top is None:
                 yield from prediction_lines(model.predict(X))
@@ -176,6 +177,8 @@ def predict(model: Any, args: argparse.Namespace) -> None:
                 yield from prediction_lines(
                     *model.predict_topk(X, min(args.top, len(model.classes_)))
                 )
+        if X is None:
+            raise no_examples(args.data, "lines 'label column:value ...'")
 
     if args.output is None:
         messages.out().writelines(lines())

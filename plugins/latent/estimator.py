@@ -280,7 +280,7 @@ class LatentSVM(HiddenPredictionMixin, StructuredSVM):
         states = first[examples.labels].astype(np.int32)
         states = possible(space, examples, sets.lifted(owner), states)
         examples = replace(examples, labels=states)
-        held_out = packed_validation(space, validation, X)
+        held_out = packed_validation(self, space, validation, X)
         return LatentData(space, examples, X, given_dense(X), held_out, sets, n_hidden, loss)
 
     def _read_whole(
@@ -305,7 +305,7 @@ class LatentSVM(HiddenPredictionMixin, StructuredSVM):
             space, examples = learned
         else:
             space, examples = learn_space(structure, X, y, None, intercept, sample_weight)
-        held_out = packed_validation(space, validation, X)
+        held_out = packed_validation(self, space, validation, X)
         return LatentData(
             space,
             examples,

@@ -149,9 +149,11 @@ def make_oracle(shape: Any, name: str, max_iter: int, layout: Any) -> Any:
         oracle = _oracle.RoofOracle(shape, layout)
     else:
         oracle = _oracle.TRWSOracle(max_iter, algorithm == "expansion", shape, layout)
-    if name == "auto" and tries_cut(shape):
+    if name != "auto":
+        return oracle
+    if tries_cut(shape):
         oracle = cuts.CutFirstOracle(oracle, _networks(shape, layout), layout)
-    if name != "auto" or shape.n_graphs == 1:
+    if shape.n_graphs == 1:
         return oracle
     plans = graph_plans(shape, layout, FEW)
     return _oracle.EasyFirstOracle(oracle, FEW, _programs("lp", layout), plans, shape, layout)

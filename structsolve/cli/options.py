@@ -4,12 +4,16 @@ from __future__ import annotations
 import contextlib
 import os
 import sys
+import tempfile
 from collections.abc import Mapping, Sequence
 from typing import Any
 
 from structsolve.io import FORMATS
 from structsolve.io._text import number_of
 from structsolve.registry.arguments import value_of
+
+# Options of outputs that are archives, which cannot be written to a pipe.
+_SAVED = ("--model", "--checkpoint", "--out")
 
 
 class UsageError(ValueError):
@@ -221,7 +225,7 @@ def path_settings(args: Any) -> dict[str, Any]:
 def check_outputs(inputs: Mapping[str, Any], outputs: Mapping[str, str | None]) -> None:
     """Refuse outputs that cannot be written, that are one file, or that replace an input.
 
-    Devices and pipes are no files.
+    Devices and pipes take texts, but no models.
 
     Parameters
     ----------
@@ -232,24 +236,33 @@ def check_outputs(inputs: Mapping[str, Any], outputs: Mapping[str, str | None]) 
     ------
     ValueError
         The message names the folder, or both options.
+    OSError
+        For names that the system refuses.
     """
     taken = {os.path.realpath(path): name for name, path in inputs.items() if path is not None}
     for name, path in outputs.items():
         if path is None:
             continue
         standard = path in ("-", "/dev/stdout")
-        if standard or not path or os.path.isdir(path):
-            what = "a standard stream" if standard else "a folder" if path else "no text"
+        special = os.path.exists(path) and not os.path.isfile(path)
+        if standard or not path or os.path.isdir(path) or (special and name in _SAVED):
+            what = "a folder" if os.path.isdir(path) else "a device or a pipe"
+            what = "a standard stream" if standard else what if path else "no text"
             raise ValueError(
                 f"{name} {path}".rstrip() + f": found {what}; expected the path of a file"
             )
-        if os.path.exists(path) and not os.path.isfile(path):
+        if special:
             continue
-        folder = os.path.dirname(os.path.abspath(path))
+        with contextlib.suppress(FileNotFoundError, NotADirectoryError):
+            os.stat(path)  # too long names, and links in circles
+        folder = os.path.dirname(os.path.realpath(path))
         if not os.path.isdir(folder):
             raise ValueError(f"{path}: found no folder {folder}; expected an existing folder")
-        if not os.access(folder, os.W_OK):
-            raise ValueError(f"{path}: the folder {folder} cannot be written to")
+        try:
+            tempfile.TemporaryFile(dir=folder).close()
+        except OSError as error:
+            what = f"the folder {folder} cannot be written to ({error.strerror})"
+            raise ValueError(f"{path}: {what}") from None
         other = taken.setdefault(os.path.realpath(path), name)
         if other != name:
             raise UsageError(f"{name} {path}: found the file of {other}; expected another")

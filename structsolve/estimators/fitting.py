@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from ..examples.packed import Examples
-from ..examples.packing import check_weights, first_frame, listed
+from ..examples.packing import check_weights, listed
 from ..potentials.mercer import given_dense
 from ..solvers.problem import Problem
 from ..structure.pack import pack
@@ -131,15 +131,17 @@ def fingerprint_of_examples(
 
 
 def packed_validation(
-    space: Any, validation: Any, trained: Any = None
+    model: Any, space: Any, validation: Any, trained: Any
 ) -> tuple[Examples, bool] | None:
     """Return packed validation examples, and whether their features are given as a dense array.
 
     Parameters
     ----------
+    model : estimator
+        Asked to be trained; it does not change.
     space : Space
     validation : tuple (X, y), or None
-    trained : object, optional
+    trained : object
         The X of training, whose columns a data frame must have.
 
     Returns
@@ -159,12 +161,9 @@ def packed_validation(
         raise ValueError(f"validation: found a {kind}, expected a pair (X, y)")
     X, y = listed(validation[0]), listed(validation[1], "y")
     refuse_marginals(space.structure, y, "validation compares them with predictions")
-    frames = [frame for frame in map(first_frame, (trained, X)) if frame is not None]
-    names = [[*frame.columns] for frame in frames]
-    if len(names) == 2 and names[0] != names[1]:
-        raise ValueError(
-            f"validation: found a data frame with columns {names[1]}, expected {names[0]} as in X"
-        )
+    learned = object.__new__(type(model))  # with names of columns alone
+    learned._remember_names(trained)
+    learned._check_names(X)
     return pack(space, X, y, unseen="extra"), given_dense(X)
 
 

@@ -295,7 +295,7 @@ class StructuredSVM(AlphaPathMixin, PartialFitMixin, ProblemMixin, FittedMixin, 
             examples = scale_columns(examples, space.layout, space.structure.name, kind)
         self.scale_features_ = bool(kind)
         return TrainingData(
-            space, examples, X, given_dense(X), packed_validation(space, validation, X)
+            space, examples, X, given_dense(X), packed_validation(self, space, validation, X)
         )
 
     def _scaling(self, space: Space, examples: Examples) -> bool | str:

@@ -1,8 +1,11 @@
 # The shell, as users call it: main(argv), what it prints, what it writes, and its exit status.
 import csv
 import json
+import os
+import re
 import subprocess
 import sys
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -129,6 +132,19 @@ def test_interrupt(capsys, monkeypatch):
     monkeypatch.setattr(structsolve, "list_plugins", interrupted, raising=False)
     assert main(["plugins"]) == 130
     assert capsys.readouterr().err == "structsolve: interrupted\n"
+
+
+def test_interrupt_while_numpy_is_imported(tmp_path):
+    (tmp_path / "numpy.py").write_text("import signal\nsignal.raise_signal(signal.SIGINT)\n")
+    declared = (Path(__file__).parents[2] / "pyproject.toml").read_text()
+    module, name = re.search(r'^structsolve = "([\w.]+):(\w+)"', declared, re.M).groups()
+    script = f"import sys; from {module} import {name}; sys.exit({name}())"
+    for start in (["-c", script], ["-m", "structsolve"]):
+        argv = [sys.executable, *start, "plugins"]
+        done = subprocess.run(
+            argv, env=os.environ | {"PYTHONPATH": str(tmp_path)}, capture_output=True, text=True
+        )
+        assert (done.returncode, done.stderr) == (130, "structsolve: interrupted\n")
 
 
 def test_plugins(capsys):

@@ -68,6 +68,26 @@ def test_outputs_that_are_no_files(folder, capsys, output, told):
     assert not os.path.exists("-")
 
 
+@pytest.mark.parametrize("fit", ["fit", "fit extreme"])
+def test_models_that_cannot_be_written_are_refused_before_data_are_read(folder, capsys, fit):
+    before = {*folder.iterdir()}
+    os.symlink("none/a", "dangling")
+    os.symlink("circle", "circle")
+    reader, writer = os.pipe()
+    refused = {f"/dev/fd/{writer}": "a device or a pipe", "dangling": "no folder .*none; expected"}
+    refused |= {"circle": "Too many levels|links", "n" * 300: "File name too long"}
+    if os.path.exists("/dev/full"):  # where nobody, not even root, makes files in /proc
+        refused |= {"/dev/full": "a device or a pipe", "/proc/a": "/proc cannot be written to"}
+    fit = [*fit.split(), "none.svm", "--model"]
+    for path, told in refused.items():
+        fails(capsys, *fit, path, match=told)
+    fails(capsys, *fit, "b", "--checkpoint", os.devnull, match="a device or a pipe")
+    fails(capsys, "prune", "none", "--float16", "--out", os.devnull, match="a device or a pipe")
+    os.close(reader)
+    os.close(writer)
+    assert {*folder.iterdir()} - before == {folder / "dangling", folder / "circle"}
+
+
 def test_data_that_do_not_exist_and_long_lines(folder, capsys):
     line = "z" * 10**5
     for ending, before in (("svm", "1 1:1\n"), ("mrg", "(S (A a))\n"), ("ndjson", "")):

@@ -364,12 +364,19 @@ def test_columns_of_frames_are_those_of_training_in_every_form(form, tmp_path):
 
     X, turned = formed(plain), formed([x[["b", "a"]] for x in plain])
     model = StructuredSVM(form if form in pairs else "chain", alpha=0.1).fit(X, y)
+    text = "Feature names must be in the same order"
     for one in (model, reloaded(model, tmp_path)):
         assert one.feature_names_in_.tolist() == ["a", "b"]
         same(one.predict(X), model.predict(X))
-        refused("Feature names must be in the same order", one.predict, turned)
-        refused("Feature names must be in the same order", one.score, turned, y)
-    refused("validation: found a data frame with", clone(model).fit, X, y, validation=(turned, y))
+        refused(text, one.predict, turned)
+        refused(text, one.score, turned, y)
+    refused(text, clone(model).fit, X, y, validation=(turned, y))
+    model.fit(X, y, validation=(X, y))
+    refused(text, model.fit, turned, y, validation=(X, y))
+    assert model.feature_names_in_.tolist() == ["a", "b"]  # a refused fit leaves the model alone
+    bare = formed([x.to_numpy() for x in plain])
+    with pytest.warns(UserWarning, match="StructuredSVM was fitted with feature names"):
+        model.fit(X, y, validation=(bare, y))
 
 
 def test_named_weights_of_a_chain():

@@ -213,6 +213,19 @@ def test_help_names_the_commands(capsys):
     assert "--kernel" in works(capsys, "fit", "--help")
 
 
+@pytest.mark.parametrize("text", ["", "\n# none\n", "0 29 120\n"])
+def test_files_without_a_row(files, tmp_path, capsys, text):
+    empty, out = tmp_path / "empty.svm", tmp_path / "out.txt"
+    empty.write_text(text)
+    out.write_text("kept")
+    told = "empty.svm: found no examples; expected lines"
+    for options in ((), ("--top", 2), ("--output", out)):
+        fails(capsys, "predict", files.model, empty, *options, match=told)
+    fails(capsys, "score", files.model, empty, match="empty.svm: found no labels; expected some")
+    fails(capsys, "fit", "extreme", empty, "--model", tmp_path / "no.model", match=told)
+    assert out.read_text() == "kept" and {*tmp_path.iterdir()} == {empty, out}
+
+
 def test_what_is_refused(files, tmp_path, capsys):
     model, out = files.model, tmp_path / "out.ss"
     fit = ("fit", "extreme")
