@@ -43,7 +43,7 @@ ALPHAS = (100.0, 30.0, 10.0, 3.0, 1.0, 0.3, 0.1, 0.03, 0.01, 3e-3, 1e-3)
 #: multiplies slack's features.
 SETS = {
     "rcv1-subset1": (ALPHAS[6:], ALPHAS[5:-1], 3),
-    "spo-fun": (ALPHAS[:-2], ALPHAS, 1),
+    "spo-fun": (ALPHAS[:-2], ALPHAS[:-2], 1),
     "eisen-go": (ALPHAS, ALPHAS[:-4], 1),
     "bibtex": ((0.1, 0.01, 1e-3), (10.0, 1.0, 0.1), 1),
 }
