@@ -3,6 +3,7 @@
 The script repeats Table 2 of Nowak-Vila et al. (2020).  First on its two sets, with the features of
 ``m4n_table.py`` and the settings of the paper's code: mirror prox with entropies, fixed steps, 201
 passes, 30 % of the rows to test.  These classes are ordered, so a closed form stands beside it.
+The paper's code prints the least test loss of all passes, which is the second of test MAE.
 
 Then on one fold of OCR letters, where there is none.  Weights are those of GBCFW with an accurate
 oracle, after every pass.  Each setting calls the oracle for every word at the weights of successive
@@ -47,7 +48,7 @@ ORDERED_ITERATIONS = (5, 10, 20, 50)
 
 
 def ordered_run(name: str, surrogate: Any, split: int) -> list[float]:
-    """Test loss of a training, and the oracle's mean error after 3 and 10 and the last pass."""
+    """Test loss, its least of all passes, and the mean error of the oracle after three of them."""
     from m4n_table import load
 
     import structsolve
@@ -70,14 +71,19 @@ def ordered_run(name: str, surrogate: Any, split: int) -> list[float]:
         tol=0.0,
         callbacks=[lambda record: weights.append(record["weights"]())],
     ).fit(X[train], y[train])
-    loss = float(np.abs(model.predict(X[test]) - y[test]).mean())
     space, examples = structure.make_space(X[train], y[train])
+    losses = [np.abs(model.predict(X[test]) - y[test]).mean()]
+    for w in weights:
+        *columns, intercept = space.layout.node_block(w)
+        best = (X[test] @ np.array(columns) + intercept).argmax(axis=1)
+        losses.append(np.abs(structure.classes[best] - y[test]).mean())
+    tests = [float(losses[0]), float(min(losses))]
     marks = [2, 9, len(weights) - 1]
     if surrogate.warm_start:
         runs = errors(space, examples, "absolute", surrogate, weights)
-        return [loss, *(runs[k][0] for k in marks)]
+        return [*tests, *(runs[k][0] for k in marks)]
     runs = errors(space, examples, "absolute", surrogate, [weights[k] for k in marks])
-    return [loss, *(run[0] for run in runs)]
+    return [*tests, *(run[0] for run in runs)]
 
 
 def ordered(splits: int, jobs: int) -> None:
@@ -101,7 +107,7 @@ def ordered(splits: int, jobs: int) -> None:
             for (start, k, _), *pair in zip(settings, means, spread, strict=True)
         ]
         print(f"{name}, alpha = {alpha:g}, means over {splits} splits\n")
-        print(table(["set", "start", "iterations", "test MAE", *passes], rows))
+        print(table(["set", "start", "iterations", "test MAE", "its least", *passes], rows))
         for start, figures in zip(("warm", "cold"), published, strict=True):
             print(f"Published, {start}, test MAE/error: {figures}\n", flush=True)
 
