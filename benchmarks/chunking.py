@@ -26,13 +26,12 @@ import os
 import subprocess
 import tempfile
 from collections.abc import Callable
-from concurrent.futures import ProcessPoolExecutor
 from functools import cached_property, partial
 from pathlib import Path
 from typing import Any
 
 import numpy as np
-from common import Chosen, Clock, header, quickest, table
+from common import Chosen, Clock, header, in_processes, quickest, table
 from datasets import chunked_sentences
 from environments import ready
 from ours import chain_svm, over_hull
@@ -269,9 +268,8 @@ def surrogates(folds: list[Split], whole: Split, samples: np.ndarray, jobs: int)
     rows, margin = [], None
     for solver, name, values in SURROGATES:
         settings, begin = grid(C=values, passes=(20,)), ours(solver, name)
-        with ProcessPoolExecutor(jobs) as pool:
-            told = list(pool.map(partial(by_setting, solver, name, settings), folds))
-        scores = np.array(told)
+        tasks = [(solver, name, settings, fold) for fold in folds]
+        scores = np.array(in_processes(jobs, by_setting, tasks))
         print(f"<!-- {solver} {name}: {scores.tolist()} -->", flush=True)
         # The best setting of the other folds, for each.
         others = (scores.sum(axis=0) - scores).argmax(axis=1)

@@ -43,11 +43,12 @@ class Clock:
         return f"{self.cpu:.3f} s CPU, {self.wall:.3f} s wall"
 
 
-def in_processes(jobs: int, work: Callable[..., object], tasks: Iterable[tuple[Any, ...]]) -> None:
-    """Call `work` for every task, so many at a time, each in one of so many processes."""
+def in_processes(
+    jobs: int, work: Callable[..., Any], tasks: Iterable[tuple[Any, ...]]
+) -> list[Any]:
+    """Results of `work` for every task, so many at a time, each in one of so many processes."""
     with ProcessPoolExecutor(jobs) as pool:
-        for one in [pool.submit(work, *task) for task in tasks]:
-            one.result()
+        return [one.result() for one in [pool.submit(work, *task) for task in tasks]]
 
 
 def append(path: Path, record: Any) -> None:

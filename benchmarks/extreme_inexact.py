@@ -5,10 +5,9 @@
 
 Sets come from ``extreme_data.py``; lshtc has the shape of the paper's LSHTC1.  Every system runs in
 its own process with one thread, ``--jobs`` at a time, peers in an environment of their own
-(``environments.py``);
-PD-Sparse is compiled from its authors' repository.  Published: the algorithms and numbers of the
-paper (Table 4), with a certified scan in place of nmslib's graph.  Divided: the same with steps
-divided by the batch.
+(``environments.py``); PD-Sparse is compiled from its authors' repository.  Published: the
+algorithms and numbers of the paper (Table 4), with a certified scan in place of nmslib's graph.
+Divided: the same with steps divided by the batch.
 Corrected: also batch, first step (over the batch) and alpha are better ones.  Where there is a
 choice, settings are those of least top-1 error on a tenth of the training rows of ``--choose``.
 
@@ -213,11 +212,9 @@ def choose(folder: Path, name: str, system: str, given: tuple[Any, ...], jobs: i
     """The setting of least error on held-out training rows; all are printed."""
     if len(given) < 2:
         return given[0] if given else None
-    path, told = split(folder, name), []
-    in_processes(jobs, run, [(folder, system, path, setting) for setting in given])
-    for setting in given:
-        done = run(folder, system, path, setting)
-        told.append(1.0 if done is None else done["error"])
+    path = split(folder, name)
+    done = in_processes(jobs, run, [(folder, system, path, setting) for setting in given])
+    told = [1.0 if one is None else one["error"] for one in done]
     words = ", ".join(f"{shown(setting)}: {error:.4f}" for setting, error in zip(given, told))
     print(f"* {system}: {words}", flush=True)
     return given[int(np.argmin(told))]
@@ -278,9 +275,8 @@ def main() -> None:
         print("|" + " --- |" * len(COLUMNS))
         systems = [one for one in options.systems if one not in SMALL_ONLY or name == "small"]
         tasks = [(options.folder, system, path, chosen[system]) for system in systems]
-        in_processes(options.jobs, run, tasks)
-        for system, task in zip(systems, tasks, strict=True):
-            print(row(system, chosen[system], run(*task)), flush=True)
+        for system, told in zip(systems, in_processes(options.jobs, run, tasks), strict=True):
+            print(row(system, chosen[system], told), flush=True)
 
 
 if __name__ == "__main__":

@@ -228,7 +228,7 @@ def main() -> None:
     header("Slack beside margin rescaling")
     fits = records(args.file)
     tasks = []
-    for name in reversed(args.sets):  # those of bibtex are the longest
+    for name in reversed(args.sets):  # the longest first: bibtex, and the smallest alphas
         *grids, splits = SETS[name]
         alphas = dict(zip(RUNS, grids, strict=True))
         seeds = [seed for seed in range(splits) if seed in (args.splits or [seed])]
