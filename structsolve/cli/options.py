@@ -243,11 +243,17 @@ def check_outputs(inputs: Mapping[str, Any], outputs: Mapping[str, str | None]) 
     for name, path in outputs.items():
         if path is None:
             continue
-        standard = path in ("-", "/dev/stdout")
         special = os.path.exists(path) and not os.path.isfile(path)
-        if standard or not path or os.path.isdir(path) or (special and name in _SAVED):
-            what = "a folder" if os.path.isdir(path) else "a device or a pipe"
-            what = "a standard stream" if standard else what if path else "no text"
+        what = ""
+        if path in ("-", "/dev/stdout"):
+            what = "a standard stream"
+        elif not path:
+            what = "no text"
+        elif os.path.isdir(path):
+            what = "a folder"
+        elif special and name in _SAVED:
+            what = "a device or a pipe"
+        if what:
             raise ValueError(
                 f"{name} {path}".rstrip() + f": found {what}; expected the path of a file"
             )
