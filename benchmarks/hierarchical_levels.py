@@ -24,8 +24,8 @@ from sklearn.linear_model import LogisticRegression
 from sklearn.preprocessing import StandardScaler
 from sklearn.svm import LinearSVC
 
-CONSTANTS = (0.01, 0.1, 1.0, 10.0)
-ALPHAS = (0.1, 0.01, 1e-3, 1e-4)
+CONSTANTS = (1e-3, 0.01, 0.1, 1.0, 10.0)
+ALPHAS = (0.1, 0.01, 1e-3, 1e-4, 1e-5)
 
 
 def generated(seed: int = 0) -> tuple[np.ndarray, ...]:

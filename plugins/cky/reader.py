@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from typing import Any
 
+from structsolve.io._text import no_examples
 from structsolve.io.reader import Reader
 from structsolve.io.select import parse_rows
 from structsolve.plugins.cky.trees import length_of, read_trees, write_tree
@@ -64,10 +65,13 @@ class BracketReader(Reader):
                 raise ValueError(f"{path}, line {getattr(error, 'line', 1)}: {error}") from None
         else:
             both = [(None, line.split()) for line in lines if line.strip()]
+        if not both:
+            raise no_examples(path, "trees in brackets")
         both = both[parse_rows(self.rows)]
         both = [(y, words) for y, words in both if longest is None or len(words) <= longest]
         if not both:
-            raise ValueError(f"{path}: found no sentences, expected trees in brackets")
+            left = f"rows={self.rows}, longest={longest}"
+            raise ValueError(f"{path}: found no examples left by {left}")
         for i, (tree, words) in enumerate(both):
             if tree is not None and length_of(tree) != len(words):
                 raise ValueError(f"{path}, sentence {i + 1}: its words do not fit its tree")

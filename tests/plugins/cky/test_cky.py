@@ -480,7 +480,9 @@ def test_the_shell_trains_on_brackets(tmp_path, capsys):
     told = "d.mrg, line 2: found 1 brackets that are not closed"
     fails(capsys, "fit", broken, "--structure", "cky", "--model", model, match=told)
     broken.write_text("")
-    fails(capsys, "fit", broken, "--structure", "cky", "--model", model, match="found no sentences")
+    fails(capsys, "fit", broken, "--structure", "cky", "--model", model, match="found no examples")
+    told = "found no examples left by rows=None, longest=1"
+    fails(capsys, "fit", train, "--option", "longest=1", "--model", model, match=told)
 
 
 @pytest.mark.parametrize("damage", [lambda names: names[:, None], lambda names: np.arange(3)])
