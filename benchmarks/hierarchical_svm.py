@@ -32,13 +32,13 @@ from datasets import data_path
 # Grids of each set and method.  Losses of HSVM grow with the length of paths, so its alphas are
 # smaller by that factor.
 ALPHAS: dict[str, dict[str, tuple[float, ...]]] = {
-    "balanced": {"others": (1e-3, 3e-4, 1e-4, 3e-5, 1e-5, 3e-6, 1e-6)},
+    "balanced": {"others": (3e-3, 1e-3, 3e-4, 1e-4, 3e-5, 1e-5, 3e-6, 1e-6)},
     "unbalanced": {
         "flat": (1e-2, 3e-3, 1e-3, 3e-4, 1e-4, 3e-5, 1e-5, 3e-6),
-        "HSVM": (1e-5, 3e-6, 1e-6, 3e-7),
+        "HSVM": (1e-4, 3e-5, 1e-5, 3e-6, 1e-6, 3e-7),
         "others": (1e-2, 3e-3, 1e-3, 3e-4, 1e-4, 3e-5, 1e-5),
     },
-    "graph": {"others": (1e-3, 3e-4, 1e-4, 3e-5, 1e-5, 3e-6, 1e-6, 3e-7)},
+    "graph": {"others": (3e-3, 1e-3, 3e-4, 1e-4, 3e-5, 1e-5, 3e-6, 1e-6, 3e-7)},
     "imclef07a": {"others": (3e-2, 1e-2, 3e-3, 1e-3, 3e-4)},
 }
 # Accuracy in the thesis, the source of the trees.
