@@ -42,8 +42,6 @@ class Descent:
     w : ndarray of shape (dim,)
     labels : ndarray of int32
         Completions: the states of all examples.
-    bounds : ndarray of shape (n,)
-        Bounds of the surrogate at ``w`` and ``labels``.
     objective : float
     inner : float
         Relative gap to which the next problem is solved.
@@ -55,7 +53,6 @@ class Descent:
 
     w: np.ndarray
     labels: np.ndarray
-    bounds: np.ndarray
     objective: float
     inner: float
     history: list[dict[str, Any]] = field(default_factory=list)
@@ -241,7 +238,7 @@ class Rounds:
         rough = self.tol if self.completer is None else max(self.tol, ROUGH)
         # Constraints on the weights may forbid these.
         objective = np.inf if self.constrained else self._objective(w, bounds)
-        return Descent(w, labels.copy(), bounds, objective, rough)
+        return Descent(w, labels.copy(), objective, rough)
 
     def _objective(self, w: np.ndarray, bounds: np.ndarray) -> float:
         problem = self.problem
@@ -255,17 +252,16 @@ class Rounds:
             outer = self._outer(present, k, seeds)
             self.checkpoint.outer = lambda: outer
         outcome = self.drive(self.run, present.inner)
-        w, bounds = outcome.w, getattr(self.run, "best_bounds", None)
-        if bounds is None or not np.array_equal(self.run.best_w, w):
-            bounds, _ = problem.bounds(w, self.n_jobs)
+        # Not the bounds that the run may keep: a resumed one lacks them, and searches, which begin
+        # where they ended, would go on from elsewhere.
+        w, (bounds, _) = outcome.w, problem.bounds(outcome.w, self.n_jobs)
         # A problem solved to a gap may end slightly above its start.
         if self._objective(w, bounds) >= present.objective:
-            w, bounds = present.w, present.bounds
+            w, (bounds, _) = present.w, problem.bounds(present.w, self.n_jobs)
         labels, bounds, missed = self._complete(w, present.labels, bounds)
         objective, moved = self._objective(w, bounds), int((labels != present.labels).sum())
         gained = present.objective - objective
-        present.w, present.labels, present.bounds = w, labels, bounds
-        present.objective = objective
+        present.w, present.labels, present.objective = w, labels, objective
         for record in outcome.history:
             number = len(present.history) + 1
             present.history.append({**record, "pass": number, "round": k})
@@ -358,14 +354,12 @@ class Rounds:
             raise ValueError(f"labels of shape {labels.shape}, expected {self.labels.shape}")
         if self.completer is not None and not self.completer.allow(labels):
             raise ValueError("it completes labels by states that are not allowed")
-        self.labels[:] = labels
-        bounds, _ = problem.bounds(w, self.n_jobs)
         objective, inner = float(meta["objective"]), float(meta["inner"])
         if np.isnan(objective) or not 0 <= inner < np.inf:
             raise ValueError(f"an objective of {objective} with a tolerance of {inner}")
         history = check_records(meta["history"])
         why = str(meta["reason"])
-        return Descent(w, labels, bounds, objective, inner, history=history, reason=why)
+        return Descent(w, labels, objective, inner, history=history, reason=why)
 
 
 def _numbers(descent: Descent) -> dict[str, Any]:

@@ -256,8 +256,8 @@ class RankingSpace(AssignmentSpace):
         if n_degrees:
             if n_degrees >= K:
                 raise ValueError(
-                    f"weights is {structure.weights!r}, expected less than {K}, the number of "
-                    "labels; 'matrix' has a weight for every rank"
+                    f"weights is {structure.weights!r}, of degree {n_degrees}, expected less than "
+                    f"{K}, the number of labels; 'matrix' has a weight for every rank"
                 )
             self.basis = rank_polynomials(K, n_degrees)
             pair = Block("pair", "node", (1,), ("score",))

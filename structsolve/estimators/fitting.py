@@ -191,13 +191,13 @@ def refuse_partial(y: Any) -> None:
 def hold_out(
     X: Any, y: Any, sample_weight: Any, fraction: float, rng: np.random.Generator
 ) -> tuple[Any, Any, Any, tuple[Any, Any]]:
-    """Split examples off for validation.
+    """Split examples off for validation, of those whose weight is above 0.
 
     Parameters
     ----------
     X, y, sample_weight : as for ``fit``
     fraction : float
-        Share of the examples to split off, at least one.
+        Share of these examples to split off, at least one.
     rng : numpy Generator
 
     Returns
@@ -208,19 +208,23 @@ def hold_out(
     Raises
     ------
     ValueError
-        If no example would be left.
+        If none of them would be left.
     """
     X, y = indexed(X), indexed(y, "y")
     n = n_rows(X)
-    size = max(1, round(fraction * n))
-    if size >= n:
+    weights = None if sample_weight is None else check_weights(sample_weight, n)
+    counted = np.arange(n) if weights is None else np.flatnonzero(weights)
+    size = max(1, round(fraction * len(counted)))
+    if size >= len(counted):
+        more = " of weight above 0" if len(counted) < n else ""
         raise ValueError(
-            f"early_stopping: validation_fraction={fraction:g} splits off {size} of {n} examples, "
-            "expected some that are left to train on; lower it, or pass validation=(X, y)"
+            f"early_stopping: validation_fraction={fraction:g} splits off {size} of {len(counted)} "
+            f"examples{more}, expected some that are left to train on; lower it, or pass "
+            "validation=(X, y)"
         )
-    order = rng.permutation(n)
-    held, kept = np.sort(order[:size]), np.sort(order[size:])
-    weights = None if sample_weight is None else check_weights(sample_weight, n)[kept]
+    held = np.sort(counted[rng.permutation(len(counted))[:size]])
+    kept = np.setdiff1d(np.arange(n), held)
+    weights = None if weights is None else weights[kept]
     return take(X, kept), take(y, kept), weights, (take(X, held), take(y, held))
 
 

@@ -38,7 +38,8 @@ def are_marginals(structure: Any, y: Any) -> bool:
         return False
     if structure.single_node:
         return _is_table(y)
-    return isinstance(y, (list, tuple)) and len(y) > 0 and all(map(_is_table, y))
+    listed = isinstance(y, (list, tuple)) or (isinstance(y, np.ndarray) and y.ndim in (1, 3))
+    return listed and len(y) > 0 and all(map(_is_table, y))
 
 
 def refuse_marginals(structure: Any, y: Any, what: str) -> None:

@@ -265,6 +265,7 @@ class PathMixin:
             if isinstance(space, NodeSpace):
                 worker._every_class = space.classes_.tolist()
             yield _Fold(
+                fold,
                 worker,
                 (take(X, train), take(y, train), None if weights is None else weights[train]),
                 (take(X, test), take(y, test), None if weights is None else weights[test]),
@@ -296,8 +297,9 @@ class PathMixin:
 class _Fold:
     """One split: follows the path, with a warm start from each solution."""
 
-    def __init__(self, worker: Any, train: Any, test: Any, scorer: Any):
-        self.worker, self.train, self.test, self.scorer = worker, train, test, scorer
+    def __init__(self, number: int, worker: Any, train: Any, test: Any, scorer: Any):
+        self.number, self.worker, self.train, self.test = number, worker, train, test
+        self.scorer = scorer
         self.data: Any = None
 
     def score_at(self, alpha: float) -> tuple[float, int, float, bool]:
@@ -317,7 +319,8 @@ class _Fold:
             score = self.scorer(worker, X, y)
         if not (isinstance(score, numbers.Real) and np.isfinite(float(score))):
             raise ValueError(
-                f"scoring returned {score!r} at alpha={alpha:g}, expected a finite number"
+                f"scoring returned {score!r} at alpha={alpha:g} on the test rows of fold "
+                f"{self.number}, expected a finite number"
             )
         told = worker.history_[-1].get("primal")
         objective, cut = float("nan" if told is None else told), worker.stop_reason_ == "max_iter"
@@ -349,7 +352,7 @@ def _is_plain(estimator: Any, y: Any) -> bool:
     """Return whether y suits scikit-learn's scores: one label per row, or rows of 0 and 1."""
     structure = estimator._structure_for(y)
     indicators = getattr(structure, "label_sets", False) and getattr(y, "ndim", 1) == 2
-    return bool(structure.single_node or indicators or getattr(y, "ndim", 1) == 2)
+    return bool(structure.single_node or indicators)
 
 
 class StructuredSVMCV(PathMixin, StructuredSVM):

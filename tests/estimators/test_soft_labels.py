@@ -211,6 +211,15 @@ def test_forms_of_y():
     X, soft = case("multiclass")
     both = [StructuredSVM("multiclass", surrogate="crf").fit(X, y) for y in (soft, soft.tolist())]
     np.testing.assert_allclose(*(model.flat_weights() for model in both))
+    # Sequences of one length, and an array of objects.
+    rng = np.random.default_rng(2)
+    X, soft = rng.normal(size=(4, 3, 2)), rng.dirichlet(np.ones(K), (4, 3))
+    objects = np.empty(4, dtype=object)
+    objects[:] = list(soft)
+    for y in (soft, objects, soft.tolist()):
+        again = StructuredSVM("chain", surrogate="crf", alpha=0.1).fit(X, y)
+        wanted = StructuredSVM("chain", surrogate="crf", alpha=0.1).fit(list(X), list(soft))
+        np.testing.assert_array_equal(again.flat_weights(), wanted.flat_weights())
 
 
 def test_settings_go_on_with_marginals(tmp_path):

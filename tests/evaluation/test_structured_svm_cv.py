@@ -353,7 +353,17 @@ def test_scorers():
             scorer_of(name, plain_y)
     with pytest.raises(ValueError, match="does not fit"):
         StructuredSVMCV("chain", scoring="f1_macro").fit(X_chain, Y)
-    with pytest.raises(ValueError, match="scoring returned nan at alpha=0.1"):
+    X_pairs = np.random.default_rng(0).normal(size=(20, 2, 1))
+    Y_pairs = (X_pairs[..., 0] > 0).astype(int)
+    for form in (list, np.array):  # sequences of one length stay sequences in an array
+        pairs = StructuredSVMCV("chain", alphas=[0.1], cv=KFold(2), scoring="accuracy")
+        again = pairs.fit(form(X_pairs), form(Y_pairs)).scores_
+        np.testing.assert_array_equal(
+            again, pairs.set_params(scoring=None).fit(X_pairs, Y_pairs).scores_
+        )
+    with pytest.raises(
+        ValueError, match="scoring returned nan at alpha=0.1 on the test rows of fold 0"
+    ):
         StructuredSVMCV("multiclass", alphas=[0.1], scoring=lambda *given: np.nan).fit(X, y)
 
 

@@ -239,6 +239,21 @@ def test_one_weight_for_all_goes_with_early_stopping():
     assert model.fit(P, y, sample_weight=2.0).score(P, y) > 0
 
 
+def test_examples_of_weight_0_are_no_validation_set():
+    """They do not count, and splitting them off may leave no others to train on."""
+    P, y = classes(30)
+    weights = np.zeros(30)
+    weights[[0, 1]] = 1.0
+    settings = {"early_stopping": True, "validation_fraction": 0.3, "max_iter": 3, "tol": 0}
+    for seed in range(4):
+        model = StructuredSVM("multiclass", random_state=seed, **settings)
+        model.fit(P, y, sample_weight=weights)
+        scores = {record.get("validation_score") for record in model.history_}
+        assert scores <= {None, 0.0, 1.0}  # of one example
+    weights[1] = 0.0
+    refused("splits off 1 of 1 examples of weight above 0", model.fit, P, y, sample_weight=weights)
+
+
 @pytest.mark.parametrize(
     "settings, message",
     [

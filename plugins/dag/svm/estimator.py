@@ -223,7 +223,8 @@ class HierarchicalSVM(LearnedFitting):
         HierarchicalSVM
             Itself.
         """
-        y = y if is_table(y, self.hierarchy is None) else _plain_leaves(y)
+        if not is_table(y, self.hierarchy is None):
+            y = _plain_leaves(y, self.labels in ("auto", "single-leaf"))
         super().fit(X, y, sample_weight, validation)
         return self
 
@@ -362,8 +363,8 @@ class HierarchicalSVM(LearnedFitting):
         return params
 
 
-def _plain_leaves(y: Any) -> Any:
-    """Return y unchanged, except that a column of leaves is flattened, as in scikit-learn."""
+def _plain_leaves(y: Any, single: bool) -> Any:
+    """Return y unchanged, but a column of single leaves flattened, as in scikit-learn."""
     if y is None:
         raise ValueError(
             "y is None, expected one leaf per row of X: this estimator requires y to be passed, "
@@ -371,7 +372,7 @@ def _plain_leaves(y: Any) -> Any:
         )
     if hasattr(y, "__array__") and not hasattr(y, "__len__"):
         y = np.asarray(y)
-    y = flat_column(y)
+    y = flat_column(y) if single else y
     if isinstance(y, np.ndarray) and y.dtype.kind in "iufUS" and y.ndim == 1 and len(y):
         from sklearn.utils.multiclass import check_classification_targets  # heavy
 

@@ -390,3 +390,10 @@ def test_a_column_of_leaves_is_1d(names):
         assert model.predict(X).tolist() == flat.predict(X).tolist() == chosen.predict(X).tolist()
         assert score == pytest.approx(flat.score(X, y))
         assert by_name == [flat.score(X, y, metric=m) for m in ("accuracy", "hierarchical-f1")]
+
+
+@pytest.mark.parametrize("labels", ["leaf-union", "closed"])
+def test_indicators_of_the_only_node(labels):
+    X, y = np.array([[1.0], [2.0]]), np.array([[1], [1 - (labels == "closed")]])
+    model = HierarchicalSVM({"a": []}, labels=labels, alpha=0.1).fit(X, y)
+    assert model.predict(X).shape == (2, 1) and model.score(X, y) >= 0.5

@@ -224,8 +224,12 @@ def killed(after):
 
 
 @pytest.mark.parametrize("stop", [1, 9, 25])
-@pytest.mark.parametrize("solver", [BCFW(), CuttingPlane()], ids=["bcfw", "cutting-plane"])
-def test_killed_runs_resume_bit_for_bit(tmp_path, partial, solver, stop, monkeypatch):
+@pytest.mark.parametrize(
+    ("solver", "surrogate"),
+    [(BCFW(), "margin"), (CuttingPlane(), "margin"), (BCFW(), "slack")],
+    ids=["bcfw", "cutting-plane", "slack"],
+)
+def test_killed_runs_resume_bit_for_bit(tmp_path, partial, solver, surrogate, stop, monkeypatch):
     monkeypatch.setattr("structsolve.solvers.checkpoint.PAUSE", 0)  # write after every pass
     X, Y = (part[:6] for part in partial)
     settings = {
@@ -233,6 +237,7 @@ def test_killed_runs_resume_bit_for_bit(tmp_path, partial, solver, stop, monkeyp
         "init": "random",
         "n_init": 2,
         "solver": solver,
+        "surrogate": surrogate,  # slack: each search begins where the example's last one ended
         "max_rounds": 4,
         "max_iter": 10,
     }
