@@ -71,7 +71,7 @@ def make_parser(chosen: str | None = None) -> Parser:
     parser = Parser(
         prog="structsolve",
         description="Train and run predictors of sequences, classes and other structures.",
-        parents=[common],
+        parents=[_common_options()],  # its defaults must not reach those of commands
     )
     parser.set_defaults(verbose=False, quiet=False)
     parser.add_argument("--version", action=_Version, help="print the version and exit")

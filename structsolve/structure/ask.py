@@ -145,10 +145,12 @@ def required(hook: str, expected: type[Operator], space: Space, **arguments: Any
         what = hook.removeprefix("structsolve_")
         name = arguments.get("regularizer")
         detail = f" {name!r}" if name is not None else ""
+        own = {"oracle": "argmax() or make_oracle()", "parts": "parts() or make_parts()"}.get(what)
+        lacks = f", and its {type(space).__name__} has no {own}" if own else ""
         # A space may give a reason.
         why = getattr(space, "no_projection", {}).get(name, "")
         raise ValueError(
-            f"no plugin gives the {what}{detail} of structure {space.structure.name!r}"
+            f"no plugin gives the {what}{detail} of structure {space.structure.name!r}{lacks}"
             f"{': ' if why else ''}{why}{registry.default().broken_note()}"
         )
     return bind

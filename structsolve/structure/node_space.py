@@ -10,6 +10,7 @@ from ..examples import labels
 from ..examples.packed import Examples
 from ..examples.stacking import pieces
 from ..potentials.weight_layout import WeightLayout
+from ..utils.suggest import a_type
 from .base import Space, Structure, node_loss
 from .weighted_labels import split_weights, weigh_nodes
 
@@ -90,6 +91,11 @@ class NodeSpace(Space):
         ``X``, ``Y``: label sequences may be :class:`~structsolve.WeightedLabels`.
         """
         examples = self.stack(X)
+        if not isinstance(examples, Examples):
+            raise TypeError(
+                f"structure {self.structure.name!r}: stack() returned {a_type(examples)}, "
+                "expected Examples"
+            )
         if Y is not None:
             weights = None
             if not self.structure.single_node:
@@ -154,7 +160,7 @@ class NodeSpace(Space):
         labels = np.ascontiguousarray(grid.reshape(length, len(self.classes_) ** length).T)
         if type(self).contains is Space.contains:
             return labels
-        return labels[[self.contains(label, examples, i) for label in labels]]
+        return labels[[self._inside(label, examples, i) for label in labels]]
 
     def allowed_mask(self, allowed: Any, examples: Examples) -> np.ndarray:
         """Return the mask of the node block for allowed labels.

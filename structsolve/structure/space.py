@@ -289,18 +289,23 @@ class Space(SpaceOperators):
         if type(self).contains is Space.contains:
             return
         for i, label in enumerate(pieces(flat, examples.label_offsets)):
-            inside = self.contains(label, examples, i)
-            if not isinstance(inside, (bool, np.bool_, int)):
-                raise TypeError(
-                    f"example {i}: contains() of structure {self.structure.name!r} returned "
-                    f"{inside!r}, expected a bool"
-                )
-            if not inside:
+            if not self._inside(label, examples, i):
                 raise ValueError(
                     f"example {i}: the true label is no label of structure "
                     f"{self.structure.name!r} (contains() is False); correct the label, or leave "
                     "the example out"
                 )
+
+    def _inside(self, label: np.ndarray, examples: Examples, i: int) -> bool:
+        """Return what contains() answers; an exception, or another answer, names it."""
+        name = f"example {i}: contains() of structure {self.structure.name!r}"
+        try:
+            inside = self.contains(label, examples, i)
+        except Exception as error:
+            raise ValueError(f"{name} raised {type(error).__name__}: {error}") from error
+        if not isinstance(inside, (bool, np.bool_, int)):
+            raise TypeError(f"{name} returned {inside!r}, expected a bool")
+        return bool(inside)
 
     def unpack_scores(self, flat: np.ndarray, examples: Examples) -> Any:
         """Return node scores or marginals in a form like Y's.

@@ -117,6 +117,13 @@ def test_verbose_shows_the_traceback(capsys, place):
     assert err.splitlines()[-1].startswith("structsolve: error: ")
 
 
+@pytest.mark.parametrize("place", ["before", "after"])
+def test_verbose_shows_progress(capsys, tagged, place):
+    argv = ["fit", str(tagged), "--model", str(tagged.with_name("m")), "--alpha", "0.01"]
+    assert main(["-v", *argv] if place == "before" else [*argv, "-v"]) == 0
+    assert "chain pass 1/" in capsys.readouterr().err
+
+
 def test_unexpected_errors_name_their_type(capsys, monkeypatch):
     def broken():
         raise KeyError("oops")

@@ -120,6 +120,33 @@ def test_labels_listed_are_those_contained():
     X, Y = Budget().sample(0)
     space, examples = structure(Told).make_space(X, Y)
     assert len(space.enumerate_labels(examples, 0)) == 7
+    space.contains = lambda label, *rest: int(label.sum() <= MOST)
+    assert len(space.enumerate_labels(examples, 0)) == 7
+
+
+@pytest.mark.parametrize(
+    "method, answer, message",
+    [
+        ("contains", lambda *args: None, r"contains\(\) of structure 'budget' returned None"),
+        ("contains", lambda *args: [][0], r"contains\(\) of structure 'budget' raised IndexError"),
+        ("stack", lambda *args: None, r"structure 'budget': stack\(\) returned a NoneType"),
+        ("argmax", None, r"its Wrong has no argmax\(\) or make_oracle\(\)"),
+        ("parts", None, r"its Wrong has no parts\(\) or make_parts\(\)"),
+    ],
+)
+def test_mistakes_are_told_by_the_name_of_the_method(monkeypatch, method, answer, message):
+    if answer is None:
+        monkeypatch.delattr(BudgetSpace, method)
+    made = structure(type("Wrong", (Told,), {method: answer} if answer else {}))
+    X, Y = Budget().sample(0)
+    space, examples = made.make_space(X, Y)
+    told = (TypeError, ValueError)
+    if method == "contains":
+        refused(f"example 0: {message}", space.enumerate_labels, examples, 0, error=told)
+    if method == "stack":
+        refused(message, space.pack, X, Y, error=told)
+    else:
+        refused(message, StructuredSVM(made).fit, X, Y, error=told)
 
 
 class Kept(Budget):
