@@ -13,10 +13,10 @@ from structsolve.plugins.alignment._grid cimport (
 
 cdef struct Entry:
     double value
-    int source, rank        # the node before, and the entry in its list
+    int arc, rank       # the number of the arc into the node, and the entry in its source's list
 
 
-cdef inline bint _insert(Entry* entries, int* count, Py_ssize_t k, double value, Py_ssize_t source,
+cdef inline bint _insert(Entry* entries, int* count, Py_ssize_t k, double value, Py_ssize_t arc,
                          Py_ssize_t rank) noexcept nogil:
     # Keeps the k best, the first of equal ones before; -inf only as long as it is alone.  Returns
     # whether there was room.
@@ -29,7 +29,7 @@ cdef inline bint _insert(Entry* entries, int* count, Py_ssize_t k, double value,
     while j > 0 and value > entries[j - 1].value:
         entries[j] = entries[j - 1]
         j -= 1
-    entries[j].value, entries[j].source, entries[j].rank = value, <int>source, <int>rank
+    entries[j].value, entries[j].arc, entries[j].rank = value, <int>arc, <int>rank
     count[0] = <int>min(count[0] + 1, k)
     return True
 
@@ -48,14 +48,14 @@ cdef Py_ssize_t _best_ways(const Grid* g, const double* theta, Py_ssize_t k, int
             for j in range(g.width):
                 node = node_at(g, i, kind, j)
                 if node == 0:
-                    entries[0].value, entries[0].source, counts[0] = 0, -1, 1
+                    entries[0].value, entries[0].rank, counts[0] = 0, 0, 1
                 count = arcs_into(g, i, kind, j, arcs)
                 for a in range(count):
                     source = arcs[a].source
                     score = theta[arcs[a].part] if arcs[a].part >= 0 else 0
                     for r in range(counts[source]):
                         if not _insert(entries + node * k, counts + node, k,
-                                       entries[source * k + r].value + score, source, r):
+                                       entries[source * k + r].value + score, a, r):
                             break
     count = counts[end_of(g)]
     for r in range(count):
@@ -68,12 +68,15 @@ cdef void _trace(const Grid* g, const Entry* entries, Py_ssize_t k, Py_ssize_t r
                  int* label) noexcept nogil:
     cdef Py_ssize_t node = end_of(g), row
     cdef const Entry* entry
+    cdef Arc arcs[3]
     while node > 0:
         row = node / g.width
         if row % 3 != READY:
             label[row / 3 - 1] = <int>(node % g.width) if row % 3 == PAIR else 0
         entry = entries + node * k + rank
-        node, rank = entry.source, entry.rank
+        # Nodes of large grids have numbers beyond 32 bits.
+        arcs_into(g, row / 3, row % 3, node % g.width, arcs)
+        node, rank = arcs[entry.arc].source, entry.rank
 
 
 @cython.final

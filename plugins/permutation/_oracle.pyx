@@ -131,7 +131,7 @@ def solve_one(scores, bint maximize, double largest, type kind not None):
     v = cnp.PyArray_EMPTY(1, &cols, cnp.NPY_DOUBLE, 0)
     memory = <char*>malloc(assignment_bytes(rows, cols) + 64)
     if memory == NULL:
-        raise MemoryError()
+        raise MemoryError(f"no memory for an assignment of {rows} x {cols} scores")
     task = assignment_in(rows, cols, align(memory))
     memset(task.v, 0, task.ld * sizeof(double))
     with nogil:

@@ -37,7 +37,11 @@ cdef class Room:
         cdef size_t scores = ((potentials.max_theta + 8) * sizeof(double) + LINE - 1) // LINE * LINE
         self._block = calloc(scores + work_bytes + 3 * LINE, 1)
         if self._block == NULL:
-            raise MemoryError()
+            raise MemoryError(
+                f"no memory for {work_bytes} bytes of scratch and {potentials.max_theta} part scores "
+                "of the largest example, for each thread: ask for fewer labels (k), give smaller "
+                "examples, or fewer n_jobs"
+            )
         self.theta = <double*>((<uintptr_t>self._block + LINE - 1) // LINE * LINE)
         self.work = <char*>self.theta + scores
 

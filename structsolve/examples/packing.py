@@ -21,6 +21,8 @@ from .stacking import dense_to_csr, stack_csr, stack_dense
 # Matrices with at most this share of non-zeros are kept as CSR, which is then faster for any number
 # of labels (benchmarks/sparse_rows.py).
 DENSITY = 0.5
+# Indices of columns have 32 bits.
+MOST_COLUMNS = 2**31 - 1
 
 
 def is_sparse(x: Any) -> bool:
@@ -188,9 +190,11 @@ def as_features(X: Any, what: str = "X") -> Any:
     Raises
     ------
     ValueError
-        If a sparse X holds complex numbers.
+        If a sparse X holds complex numbers, or has more columns than 32 bits can number.
     """
-    return _as_floats(as_csr(X, what) if is_sparse(X) else X, what)
+    if is_sparse(X):
+        X = _numbered(as_csr(X, what), what)
+    return _as_floats(X, what)
 
 
 def _as_floats(X: Any, what: str) -> Any:
@@ -235,6 +239,17 @@ def _sparse_rows(rows: list[Any], density: float = DENSITY) -> Any:
     return None if arrays is None else valid_csr(*arrays, rows[0].shape[1], canonical=True)
 
 
+def _numbered(X: Any, what: str) -> Any:
+    """Refuse a sparse matrix of more columns than 32 bits can number."""
+    if X.shape[1] > MOST_COLUMNS:
+        raise ValueError(
+            f"{what} has {X.shape[1]} features, expected at most {MOST_COLUMNS}, which 32 bits can "
+            "number: hash them to fewer, for example with "
+            "sklearn.feature_extraction.FeatureHasher"
+        )
+    return X
+
+
 def _stack_csr(rows: list[Any], n_columns: int, min_rows: int) -> tuple[Any, np.ndarray] | None:
     """Stack CSR matrices without SciPy's overhead per matrix; None for unusual ones."""
     import scipy.sparse as sp  # heavy
@@ -254,7 +269,8 @@ def _stack_sparse(rows: list[Any], what: str) -> Any:
     """Stack sparse matrices of any kind."""
     import scipy.sparse as sp  # heavy
 
-    rows = [as_csr(x, f"{what}, example {i}") for i, x in enumerate(rows)]
+    named = [(x, f"{what}, example {i}") for i, x in enumerate(rows)]
+    rows = [_numbered(as_csr(*pair), pair[1]) for pair in named]
     stacked = _stack_csr(rows, -1, 0)
     if stacked is not None:
         return stacked[0]

@@ -44,7 +44,7 @@ def stack_csr(list rows not None, Py_ssize_t n_columns=-1, Py_ssize_t min_rows=0
     tuple of (ndarray, ndarray of int32, ndarray of int32, bool, ndarray of int64), or None
         The data, the indices and the indptr; whether indices increase strictly in every row; the
         first row of each matrix.  None if types of values or indices differ, shapes are not as
-        expected, or there are 2^31 stored values.
+        expected, or there are 2^31 stored values or columns.
 
     Raises
     ------
@@ -79,7 +79,7 @@ def stack_csr(list rows not None, Py_ssize_t n_columns=-1, Py_ssize_t min_rows=0
             raise ValueError(f"matrix {i}: indptr has {indptr.shape[0]} entries, {shape[0]} rows")
         if n_columns < 0:
             n_columns = shape[1]
-        if shape[1] != n_columns or shape[0] < min_rows:
+        if shape[1] != n_columns or n_columns > 0x7fffffff or shape[0] < min_rows:
             return None
         if width == cnp.NPY_INT32:
             size = (<const int32_t*>indptr.data)[indptr.shape[0] - 1]
@@ -272,7 +272,7 @@ def dense_to_csr(list rows not None, double density):
         n_rows += x.shape[0]
     size = n_rows * n_columns
     limit = <Py_ssize_t>(density * size)
-    if size == 0 or limit > 0x7fffffff or _is_dense(rows, kind, n_columns, size, density):
+    if size == 0 or max(limit, n_columns) > 0x7fffffff or _is_dense(rows, kind, n_columns, size, density):
         return None
     # One extra: a value is written before it is compared with zero.
     data = np.empty(limit + 1, dtype=np.float64 if kind == cnp.NPY_DOUBLE else np.float32)

@@ -54,7 +54,7 @@ cdef class FeatureRows:
     Raises
     ------
     ValueError
-        If the arrays of a CSR matrix do not match.
+        If the arrays of a CSR matrix do not match, or it has 2^31 columns or more.
     """
 
     def __init__(self, X, Py_ssize_t width=1, double intercept=0.0, n_jobs=1):
@@ -65,6 +65,8 @@ cdef class FeatureRows:
         self.stride = width
         self.loops = ss_loops(width)
         if hasattr(X, "indptr"):
+            if self.n_cols > 0x7fffffff:
+                raise ValueError(f"found {self.n_cols} columns, expected at most 2^31 - 1")
             indptr = np.ascontiguousarray(X.indptr, dtype=np.int64)
             indices = np.ascontiguousarray(X.indices, dtype=np.int32)
             data = X.data if X.data.dtype == np.float32 else np.asarray(X.data, dtype=np.float64)

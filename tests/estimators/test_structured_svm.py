@@ -19,6 +19,8 @@ from sklearn.utils.estimator_checks import parametrize_with_checks
 
 import structsolve
 from structsolve import ClassWeights, CostMatrix, Sequences, StructuredSVM, from_padded
+from structsolve.estimators.decode import Room
+from structsolve.potentials.linear import LinearPotentials
 from structsolve.solvers import BCFW, SGD, CuttingPlane
 
 warnings.simplefilter("ignore", ConvergenceWarning)
@@ -129,6 +131,13 @@ def test_decisions_are_made_of_max_marginals():
         np.testing.assert_allclose(best, best[0])
     for marginals in model.predict_marginals(X):
         np.testing.assert_allclose(marginals.sum(1), 1)
+
+
+def test_too_little_memory_is_told():
+    space, examples = structsolve.get_structure("multiclass").make_space([[2.0], [1.0]], [0, 1])
+    potentials = LinearPotentials(examples, space.layout)
+    message = "no memory for 1152921504606846976 bytes of scratch .* fewer labels"
+    refused(message, Room, potentials, 2**60, error=MemoryError)
 
 
 def test_kbest_starts_with_the_prediction():

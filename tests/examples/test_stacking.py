@@ -9,6 +9,7 @@ from hypothesis import strategies as st
 
 from structsolve.examples import packing
 from structsolve.examples.stacking import dense_to_csr, distinct_pairs, pieces, stack_csr
+from structsolve.potentials.features import FeatureRows
 
 DTYPES = st.sampled_from([np.float64, np.float32])
 SIZES = st.lists(st.integers(0, 5), min_size=1, max_size=20)
@@ -72,6 +73,15 @@ def test_matrices_out_of_the_ordinary_are_left_to_scipy():
     mixed, offsets = packing.stack_rows([longer, plain.astype(np.float32), sp.coo_array(plain)])
     np.testing.assert_array_equal(mixed.toarray(), np.vstack([np.eye(3)] * 3))
     assert offsets.tolist() == [0, 3, 6, 9]
+
+
+def test_columns_beyond_32_bits_are_refused():
+    wide = sp.coo_array((np.ones(2), ([0, 1], [1, 2**32 + 1])), shape=(2, 2**33)).tocsr()
+    assert stack_csr([wide]) is None
+    message = "X, example 0 has 8589934592 features, expected at most 2147483647,.*FeatureHasher"
+    refused(message, packing.stack_rows, [wide])
+    refused(message.replace(", example 0", ""), packing.single_rows, wide)
+    refused("8589934592 columns, expected at most 2\\^31 - 1", FeatureRows, wide)
 
 
 @pytest.mark.parametrize(
