@@ -73,12 +73,12 @@ cdef class PartLayout:
             edge_offsets = examples.edge_offsets
             self.edge_offsets = &edge_offsets[0]
             self.owners += (edge_offsets,)
-        self.max_theta = self.shared_size
-        for i in range(self.n):
-            self.max_theta = max(self.max_theta, self.theta_size(i))
-            self.max_nodes = max(self.max_nodes, self.nodes_of(i))
-            self.max_edges = max(self.max_edges, self.edges_of(i))
-            self.max_label = max(self.max_label, self.label_size(i))
+        self.max_nodes, self.max_label = _longest(offsets), _longest(label_offsets)
+        self.max_theta = self.shared_size + self.max_nodes * self.node_size
+        if self.edge_offsets != NULL:
+            self.max_edges = _longest(edge_offsets)
+            for i in range(self.n):
+                self.max_theta = max(self.max_theta, self.theta_size(i))
         if self.max_theta > 0x7fffffff:
             raise ValueError(
                 f"an example has {self.max_theta} part scores, at most 2^31 - 1 are supported"
@@ -157,3 +157,12 @@ cdef class PartLayout:
 
     cdef Py_ssize_t edge_start(self, Py_ssize_t i) noexcept nogil:
         return self.shared_size + self.nodes_of(i) * self.node_size
+
+
+cdef Py_ssize_t _longest(const int64_t[::1] offsets) noexcept:
+    """Return the most entries between an offset and the next."""
+    cdef Py_ssize_t i, most = 0
+    cdef const int64_t* starts = &offsets[0]
+    for i in range(offsets.shape[0] - 1):
+        most = max(most, starts[i + 1] - starts[i])
+    return most

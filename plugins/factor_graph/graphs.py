@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from functools import lru_cache
+from functools import cache, lru_cache
+from itertools import chain
+from math import prod
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -79,6 +81,29 @@ def find_homes(scopes: Sequence[Scope]) -> list[Scope]:
     return [covers[key] for key in keys]
 
 
+@lru_cache(maxsize=64)
+def entry_places(shape: tuple[int, ...], steps: tuple[int, ...]) -> np.ndarray:
+    """Return where each entry of a factor is in a table.
+
+    Parameters
+    ----------
+    shape : tuple of int
+        Numbers of states of the factor's variables.
+    steps : tuple of int
+        Steps of the table's axes; 0 for variables that it does not have.
+
+    Returns
+    -------
+    ndarray of int of shape (entries,)
+
+    Examples
+    --------
+    >>> entry_places((2, 2), (4, 1)).tolist()
+    [0, 1, 4, 5]
+    """
+    return np.tensordot(steps, np.indices(shape), axes=1).reshape(-1)
+
+
 def pair_graph(
     states: np.ndarray,
     scopes: Sequence[Scope],
@@ -106,7 +131,9 @@ def pair_graph(
     PairGraph
     """
     n, row = len(states), padded(most[1])
+    numbers = states.tolist()
     homes = find_homes(scopes)
+    shapes = {home: tuple([numbers[v] for v in home]) for home in homes}
     large = sorted({home for home in homes if len(home) > 2})
     pairs = sorted({home for home in homes if len(home) == 2})
     number = {home: n + j for j, home in enumerate(large)}
@@ -116,25 +143,25 @@ def pair_graph(
     tables_of_edges = base[first:].reshape(-1, most[0], row)
     e = len(pairs)
     for home in large:
-        digits = np.indices(states[list(home)].tolist()).reshape(len(home), -1)
-        for v, digit in zip(home, digits):
-            apart = np.arange(states[v])[:, None] != digit
-            tables_of_edges[e, : states[v], : len(digit)][apart] = -np.inf
+        for v, axis in zip(home, np.eye(len(home), dtype=int).tolist()):
+            apart = np.arange(numbers[v])[:, None] != entry_places(shapes[home], tuple(axis))
+            tables_of_edges[e, : numbers[v], : apart.shape[1]][apart] = -np.inf
             e += 1
-    sources = [rows[0] + v * rows[1] + np.arange(k) for v, k in enumerate(states.tolist())]
-    targets = [v * row + np.arange(k) for v, k in enumerate(states.tolist())]
+    node, state = np.nonzero(np.arange(states.max(initial=0)) < states[:, None])
+    sources = [rows[0] + node * rows[1] + state]
+    targets = [node * row + state]
     edge = {pair: first + e * step for e, pair in enumerate(pairs)}
     for scope, home, (start, steps) in zip(scopes, homes, tables):
-        digits = np.indices(states[list(home)].tolist()).reshape(len(home), -1)
-        axis = {v: digits[k] for k, v in enumerate(home)}
-        sources.append(start + sum(axis[v] * s for v, s in zip(scope, steps)))
+        shape = shapes[home]
+        axes = tuple([steps[scope.index(v)] if v in scope else 0 for v in home])
+        sources.append(start + entry_places(shape, axes))
         if len(home) == 2:
-            targets.append(edge[home] + digits[0] * row + digits[1])
+            targets.append(edge[home] + entry_places(shape, (row, 1)))
         else:
-            node = home[0] if len(home) == 1 else number[home]
-            targets.append(node * row + np.arange(digits.shape[1]))
+            begin = (home[0] if len(home) == 1 else number[home]) * row
+            targets.append(begin + np.arange(prod(shape)))
     return PairGraph(
-        np.append(states, [int(np.prod(states[list(home)])) for home in large]).astype(np.int32),
+        np.append(states, [prod(shapes[home]) for home in large]).astype(np.int32),
         np.array(ends, dtype=np.int32).reshape(-1, 2),
         large,
         np.concatenate(sources).astype(np.int32),
@@ -184,22 +211,15 @@ class FactorArrays:
         most = K, max([K, *(space.entries(scope) for scopes in graphs for scope in scopes)])
         rows = layout.shared_size, layout.node_size
 
-        @lru_cache(maxsize=256)
+        places = {block.name: self._steps(layout, block) for block in space.layout.blocks}
+
+        def tables(scopes: Sequence[Scope]) -> list[tuple[int, tuple[int, ...]]]:
+            return [places[space.block_of(f, scope)] for f, scope in enumerate(scopes)]
+
+        @cache
         def build(n: int, scopes: tuple[Scope, ...]) -> PairGraph:
             states = np.resize(K if space.states_ is None else space.states_, n)
             return pair_graph(states, scopes, tables(scopes), rows, most)
-
-        def tables(scopes: Sequence[Scope]) -> list[tuple[int, tuple[int, ...]]]:
-            placed = []
-            for f, scope in enumerate(scopes):
-                block = space.layout.block(space.block_of(f, scope))
-                shape = block.shape
-                widths = (*shape[1:-1], block.stride) if len(shape) > 1 else ()
-                steps = [1]
-                for width in widths[::-1]:
-                    steps.append(steps[-1] * width)
-                placed.append((layout.starts[block.name], tuple(steps[::-1])))
-            return placed
 
         row = padded(most[1])
         total = sum(
@@ -230,6 +250,14 @@ class FactorArrays:
         return self.made[0 if self.one_graph else i]
 
     @staticmethod
+    def _steps(layout: PartLayout, block: Block) -> tuple[int, tuple[int, ...]]:
+        """Return where a block's table begins in theta, and the steps of its axes."""
+        steps = [1]
+        for width in (*block.shape[1:-1], block.stride)[::-1] if len(block.shape) > 1 else ():
+            steps.append(steps[-1] * width)
+        return layout.starts[block.name], tuple(steps[::-1])
+
+    @staticmethod
     def _check(space: Any, examples: Examples, sizes: np.ndarray, graphs: Any, fixed: bool) -> None:
         # Loops read what these say.
         if not np.array_equal(examples.label_offsets, examples.offsets):
@@ -249,6 +277,9 @@ class FactorArrays:
         def joined(arrays: Any, dtype: Any) -> np.ndarray:
             return np.concatenate([np.zeros(0, dtype), *arrays]).astype(dtype)
 
+        def flat(rows: Any) -> np.ndarray:
+            return np.fromiter(chain.from_iterable(rows), dtype=np.intp)
+
         self.link_at = starts(len(g.sources) for g in made)
         self.sources = joined((g.sources for g in made), np.int32)
         self.targets = joined((g.targets for g in made), np.int32)
@@ -258,11 +289,11 @@ class FactorArrays:
         self.factor_at = starts(map(len, graphs))
         self.table_at = np.array([start for start, _ in placed], dtype=np.intp)
         self.member_at = starts(len(scope) for scopes in graphs for scope in scopes)
-        self.members = joined((s for scopes in graphs for s in scopes), np.intp)
-        self.steps = joined((steps for _, steps in placed), np.intp)
+        self.members = flat(chain.from_iterable(graphs))
+        self.steps = flat(steps for _, steps in placed)
         self.home_at = starts(len(g.homes) for g in made)
         self.home_member_at = starts(len(home) for g in made for home in g.homes)
-        self.home_members = joined((home for g in made for home in g.homes), np.intp)
+        self.home_members = flat(home for g in made for home in g.homes)
         dense = [
             np.append(np.cumprod(g.states[list(home)][:0:-1])[::-1], 1)
             for g in made

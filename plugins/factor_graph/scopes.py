@@ -40,19 +40,22 @@ def check_scopes(scopes: Any, n_nodes: int | None, where: str) -> list[Scope]:
         raise ValueError(f"{where}: found {scopes!r}, expected a list of tuples of nodes")
     checked = []
     for f, scope in enumerate(scopes):
-        try:
-            nodes = np.asarray(scope)
-        except ValueError:
-            nodes = np.array(None)
-        whole = nodes.ndim == 1 and 0 < nodes.size <= WIDEST and nodes.dtype.kind in "iu"
-        if not whole or nodes.min() < 0 or n_nodes is not None and nodes.max() >= n_nodes:
+        nodes = scope
+        if type(scope) is not tuple or set(map(type, scope)) != {int}:
+            try:
+                array = np.asarray(scope)
+            except ValueError:
+                array = np.array(None)
+            nodes = tuple(array.tolist()) if array.ndim == 1 and array.dtype.kind in "iu" else ()
+        whole = 0 < len(nodes) <= WIDEST and min(nodes) >= 0
+        if not whole or n_nodes is not None and max(nodes) >= n_nodes:
             last = "" if n_nodes is None else f" to {n_nodes - 1}"
             raise ValueError(
                 f"{where}, factor {f}: found {scope!r}, expected 1 to {WIDEST} nodes, from 0{last}"
             )
-        if len(set(nodes.tolist())) < nodes.size:
+        if len(set(nodes)) < len(nodes):
             raise ValueError(f"{where}, factor {f}: found {scope!r}, expected different nodes")
-        checked.append(tuple(nodes.tolist()))
+        checked.append(nodes)
     return checked
 
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from bisect import bisect
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -57,13 +59,13 @@ class Categorical:
         rows = []
         for i, x in enumerate(X):
             try:
-                row = np.asarray(list(x) if isinstance(x, str) else x)
-                told = f"{row.dtype} of shape {row.shape}"
+                row, ragged = np.asarray(list(x) if isinstance(x, str) else x), False
             except ValueError:
-                row, told = np.empty(0), RAGGED
-            if row.shape == (0,) and told != RAGGED:
+                row, ragged = np.empty(0), True
+            if row.shape == (0,) and not ragged:
                 raise ValueError(f"X, example {i}: found no symbols, expected at least one")
-            if row.ndim != 1 or row.dtype.kind not in "iuUSOTb" or told == RAGGED:
+            if row.ndim != 1 or row.dtype.kind not in "iuUSOTb" or ragged:
+                told = RAGGED if ragged else f"{row.dtype} of shape {row.shape}"
                 raise ValueError(
                     f"X, example {i}: found {told}, expected a sequence of symbols (strings or "
                     "integers); emission='gaussian' takes numbers"
@@ -142,20 +144,25 @@ class Categorical:
         """
         return self.smoothing * float(log(self.table).sum()) if self.smoothing else 0.0
 
-    def draw(self, states: np.ndarray, rng: np.random.Generator) -> Any:
-        """Return a symbol for each state of a sequence.
+    def drawer(self, rng: np.random.Generator) -> Callable[[np.ndarray], np.ndarray]:
+        """Return a function that draws a symbol for each state of a sequence.
 
         Parameters
         ----------
-        states : ndarray of int
         rng : Generator
 
         Returns
         -------
-        ndarray
+        callable
         """
-        drawn = [rng.choice(len(self.symbols), p=self.table[s]) for s in states]
-        return self.symbols[np.array(drawn, dtype=np.int64)]
+        below = cumulated(self.table)
+
+        def draw(states: np.ndarray) -> np.ndarray:
+            numbers = zip(states.tolist(), rng.random(len(states)).tolist())
+            drawn = [bisect(below[s], number) for s, number in numbers]
+            return np.asarray(self.symbols[np.array(drawn, dtype=np.int64)])
+
+        return draw
 
 
 class Gaussian:
@@ -286,19 +293,38 @@ class Gaussian:
         """
         return 0.0
 
-    def draw(self, states: np.ndarray, rng: np.random.Generator) -> Any:
-        """Return a row for each state of a sequence.
+    def drawer(self, rng: np.random.Generator) -> Callable[[np.ndarray], np.ndarray]:
+        """Return a function that draws a row for each state of a sequence.
 
         Parameters
         ----------
-        states : ndarray of int
         rng : Generator
 
         Returns
         -------
-        ndarray
+        callable
         """
-        return rng.normal(self.means[states], np.sqrt(self.variances[states]))
+        return lambda states: rng.normal(self.means[states], np.sqrt(self.variances[states]))
+
+
+def cumulated(table: np.ndarray) -> list[list[float]]:
+    """Return for each row the probability of at most each entry, as ``rng.choice(p=row)`` does.
+
+    Parameters
+    ----------
+    table : ndarray of shape (K, V)
+
+    Returns
+    -------
+    list of list of float
+
+    Examples
+    --------
+    >>> cumulated(np.array([[0.25, 0.75], [1.0, 0.0]]))
+    [[0.25, 1.0], [1.0, 1.0]]
+    """
+    sums = table.cumsum(axis=1)
+    return (sums / sums[:, -1:]).tolist()
 
 
 def _refuse_mixed(X: Any, rows: list[np.ndarray]) -> None:

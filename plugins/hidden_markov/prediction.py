@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from bisect import bisect
 from typing import Any
 
 import numpy as np
@@ -10,7 +11,7 @@ from sklearn.utils.validation import _check_feature_names, check_is_fitted
 from structsolve import batch
 from structsolve.estimators.common import generator_of
 from structsolve.examples.packing import first_frame
-from structsolve.plugins.hidden_markov.emissions import log
+from structsolve.plugins.hidden_markov.emissions import cumulated, log
 from structsolve.plugins.hidden_markov.states import flat_states
 from structsolve.utils.masked import refuse_masked
 
@@ -173,14 +174,15 @@ class StatePredictionMixin:
         if given.size and given.min() < 0:
             i = int(given.argmin())
             raise ValueError(f"lengths, example {i}: found {given[i]}, expected at least 0")
-        rng, K = generator_of(random_state), len(self.classes_)
+        rng = generator_of(random_state)
+        *below, start = cumulated(np.vstack([self.transition_, self.start_]))
+        draw = self.emission_.drawer(rng)
         X, Y = [], []
         for length in given.tolist():
             states: list[int] = []
-            while len(states) < length:
-                p = self.transition_[states[-1]] if states else self.start_
-                states.append(int(rng.choice(K, p=p)))
+            for number in rng.random(length).tolist():
+                states.append(bisect(below[states[-1]] if states else start, number))
             numbers = np.array(states, dtype=np.int64)
-            X.append(self.emission_.draw(numbers, rng))
+            X.append(draw(numbers))
             Y.append(self.classes_[numbers])
         return X, Y

@@ -7,6 +7,9 @@ from typing import Any
 
 import numpy as np
 
+# Types of a state.
+STATES = (str, Real, np.generic)
+
 
 def flat_states(y: Any, offsets: np.ndarray) -> list[Any]:
     """Return the states of all sequences, None for hidden ones, checked against their lengths.
@@ -37,15 +40,23 @@ def flat_states(y: Any, offsets: np.ndarray) -> list[Any]:
         labels = [None] * size if labels is None else [*labels]
         if len(labels) != size:
             raise ValueError(f"y, example {i}: found {len(labels)} states, expected {size}")
-        for label in labels:
-            if label is None:
-                continue
-            named = isinstance(label, str) if named is None else named
-            if named != isinstance(label, str) or not isinstance(label, (str, Real, np.generic)):
-                raise ValueError(
-                    f"y, example {i}: found the state {label!r}, expected all strings or all "
-                    "numbers"
-                )
+        kinds = {*map(type, labels)} - {type(None)}
+        texts = {issubclass(kind, str) for kind in kinds}
+        if named is not None:
+            texts.add(named)
+        if len(texts) > 1 or not all(issubclass(kind, STATES) for kind in kinds):
+            first = next(label for label in labels if label is not None)
+            named = isinstance(first, str) if named is None else named
+            wrong = next(
+                label
+                for label in labels
+                if label is not None
+                and (isinstance(label, str) != named or not isinstance(label, STATES))
+            )
+            raise ValueError(
+                f"y, example {i}: found the state {wrong!r}, expected all strings or all numbers"
+            )
+        named = texts.pop() if texts else None
         flat += labels
     return flat
 

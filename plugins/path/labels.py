@@ -34,10 +34,40 @@ def encode_paths(Y: Any, examples: Examples) -> np.ndarray:
         given = f"{len(Y)} paths" if hasattr(Y, "__len__") else a_type(Y)
         raise ValueError(f"y: found {given}, expected one for each of {examples.n} examples")
     flat = np.zeros(int(examples.offsets[-1]), dtype=np.int32)
+    paths = {}
     for i, y in enumerate(Y):
-        own = flat[examples.offsets[i] : examples.offsets[i + 1]]
-        own[...] = _encode(y, Graph(examples, i), f"y, example {i}")
+        graph, where = Graph(examples, i), f"y, example {i}"
+        y = y.toarray() if hasattr(y, "toarray") else y
+        if isinstance(y, np.ndarray) and y.dtype == bool and y.shape == graph.tails.shape:
+            flat[examples.offsets[i] : examples.offsets[i + 1]] = _of_edges(y, graph, where)
+        else:
+            paths[i] = _of_nodes(y, graph, where)
+    _write_steps(flat, paths, examples)
     return flat
+
+
+def _write_steps(flat: np.ndarray, paths: dict[int, list[int]], examples: Examples) -> None:
+    """Write the edges between the nodes of paths, each the first that joins the two."""
+    topology, offsets = examples.topology, examples.offsets
+    starts, size = topology["edge_starts"], max(int(np.diff(offsets).max()), 1)
+    counts = [len(nodes) - 1 for nodes in paths.values()]
+    example = np.repeat(np.array([*paths], dtype=np.int64), counts)
+    tails = offsets[example] + np.array([v for p in paths.values() for v in p[:-1]], dtype=np.int64)
+    wanted = tails * size + np.array([v for p in paths.values() for v in p[1:]], dtype=np.int64)
+    keys = np.repeat(offsets[:-1], np.diff(starts)) + topology["tails"]
+    keys = np.append(keys * size + topology["heads"], -1)
+    order = np.argsort(keys, kind="stable")
+    place = np.searchsorted(keys, wanted, sorter=order)
+    edges = order[np.minimum(place, len(order) - 1)]
+    missing = np.flatnonzero(keys[edges] != wanted)
+    if missing.size:
+        i = int(example[missing[0]])
+        graph, (u, v) = Graph(examples, i), divmod(int(wanted[missing[0]]), size)
+        raise ValueError(
+            f"y, example {i}: found a step from {graph.name(u - int(offsets[i]))} to "
+            f"{graph.name(v)}, which is no edge"
+        )
+    flat[tails] = edges - starts[example] + 1
 
 
 class Graph:
@@ -91,34 +121,17 @@ class Graph:
         return nodes
 
 
-def _encode(y: Any, graph: Graph, where: str) -> np.ndarray:
-    y = y.toarray() if hasattr(y, "toarray") else y
-    if isinstance(y, np.ndarray) and y.dtype == bool and y.shape == graph.tails.shape:
-        return _of_edges(y, graph, where)
+def _of_nodes(y: Any, graph: Graph, where: str) -> list[int]:
     if graph.shape is not None and isinstance(y, np.ndarray) and y.shape == graph.shape:
         nodes = _of_cells(y.ravel() != 0, graph, where)
     else:
         nodes = _numbers(y, graph, where)
-    pairs = np.array([*zip(nodes, nodes[1:])], dtype=np.int64).reshape(-1, 2)
-    label = np.zeros(graph.size, dtype=np.int32)
     if len(set(nodes)) < len(nodes) or (nodes[:1], nodes[-1:]) != ([graph.source], [graph.sink]):
         raise ValueError(
             f"{where}: found {[graph.name(v) for v in nodes][:12]}, expected a path from "
             f"{graph.name(graph.source)} to {graph.name(graph.sink)} that passes no node twice"
         )
-    keys = graph.tails.astype(np.int64) * graph.size + graph.heads
-    order = np.argsort(keys, kind="stable")
-    wanted = pairs[:, 0] * graph.size + pairs[:, 1]
-    place = np.searchsorted(keys, wanted, sorter=order)
-    edges = order[np.minimum(place, len(order) - 1)] if len(order) else place
-    missing = keys[edges] != wanted if len(order) else np.ones(len(pairs), dtype=bool)
-    if missing.any():
-        u, v = pairs[int(missing.argmax())].tolist()
-        raise ValueError(
-            f"{where}: found a step from {graph.name(u)} to {graph.name(v)}, which is no edge"
-        )
-    label[pairs[:, 0]] = edges + 1
-    return label
+    return nodes
 
 
 def _numbers(y: Any, graph: Graph, where: str) -> list[int]:

@@ -8,9 +8,7 @@ of a direction, the only number in the node row.
 cimport cython
 from libc.math cimport INFINITY
 from libc.string cimport memset
-from structsolve.algorithms.classes cimport (
-    best_class, best_class_in_cone, best_classes, draw_class,
-)
+from structsolve.algorithms.classes cimport best_class_in_cone, best_classes, draw_class
 from structsolve.algorithms.entropies cimport entropy, entropy_slope, slope_at
 from structsolve.algorithms.simplex_projection cimport (
     softmax, sparsemax, square_slope, square_term,
@@ -94,8 +92,8 @@ cdef class ClassOracle(Oracle):
     cdef int argmax(self, Py_ssize_t i, const double* theta, int* label, double* value,
                     double* bound, char* work) except -1 nogil:
         cdef Classes* classes = &self.classes
-        label[0] = best_class(classes.loops, classes.K, classes.stride,
-                              _scores(classes, i, theta, <double*>work), value)
+        label[0] = <int>classes.loops.first_best(
+            classes.K, _scores(classes, i, theta, <double*>work), value)
         bound[0] = value[0]
         return 0
 
@@ -120,8 +118,8 @@ cdef class ClassKBest(KBest):
     cdef Py_ssize_t kbest(self, Py_ssize_t i, const double* theta, Py_ssize_t k, int* labels,
                           double* values, char* work) except -1 nogil:
         cdef Classes* classes = &self.classes
-        return best_classes(classes.loops, classes.K, classes.stride,
-                            _scores(classes, i, theta, <double*>work), k, labels, values)
+        return best_classes(classes.loops, classes.K, _scores(classes, i, theta, <double*>work), k,
+                            labels, values)
 
 
 @cython.final

@@ -5,25 +5,13 @@ from structsolve.operators cimport Cone
 from structsolve.simd.loops cimport ss_loop_table
 
 
-cdef inline int best_class(const ss_loop_table* loops, Py_ssize_t K, Py_ssize_t stride,
-                           const double* scores, double* value) noexcept nogil:
-    # The best class, the first on ties; 0 if a score is NaN.
-    cdef double low
-    cdef Py_ssize_t s
-    loops.range(1, scores, stride, K, 0, &low, value)
-    for s in range(K):
-        if scores[s] == value[0]:
-            return <int>s
-    return 0
-
-
 cdef inline Py_ssize_t best_classes(const ss_loop_table* loops, Py_ssize_t K,
-                                    Py_ssize_t stride, const double* scores, Py_ssize_t k,
-                                    int* labels, double* values) noexcept nogil:
-    # The k best, best first.  Only the first, which is always best_class(), may be forbidden.
+                                    const double* scores, Py_ssize_t k, int* labels,
+                                    double* values) noexcept nogil:
+    # The k best, best first.  Only the first, which is always the oracle's, may be forbidden.
     # Keeps a sorted list of the best so far: most scores fail at its last entry.
     cdef Py_ssize_t count = 1, s, j
-    labels[0] = best_class(loops, K, stride, scores, values)
+    labels[0] = <int>loops.first_best(K, scores, values)
     for s in range(K):
         if s == labels[0] or not scores[s] > -INFINITY:
             continue

@@ -4,15 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from contextlib import suppress
+from functools import partial
 from typing import Any
 
 import numpy as np
 
-from ..potentials.calls import add, score
-from ..solvers.passes import subgradient
+from ..solvers.passes import example_subgradients, subgradient
 from ..solvers.problem import Problem
 from ..structure.losses import ClassWeights
-from ..surrogates.calls import cut
 from ..surrogates.given_marginals import holds_marginals
 from ..utils.progress import stage
 from .common import check_number
@@ -368,10 +367,6 @@ def mean_square(problem: Problem) -> float:
         return 0.0
     most = min(SAMPLE, max(FEWEST, NUMBERS // max(problem.dim, 1)), len(some))
     some = some[np.linspace(0, len(some) - 1, most).astype(int)]
-    zero, squares = np.zeros(problem.dim), []
-    for i in some.tolist():
-        theta, g = score(problem.potentials, i, zero), np.zeros(problem.dim)
-        answer = cut(problem.surrogate, i, theta, problem.examples.label(i))
-        add(problem.potentials, i, answer.index, answer.value, 1.0, g)
-        squares.append(feature_square(problem, g))
+    measure = partial(feature_square, problem)
+    squares = example_subgradients(problem, np.zeros(problem.dim), some, measure)
     return float(np.average(squares, weights=problem.weights[some]))

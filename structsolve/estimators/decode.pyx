@@ -148,17 +148,18 @@ def decode(LinearPotentials potentials not None, Oracle oracle not None,
         raise ValueError(f"bounds: found shape {np.shape(bounds)}, expected ({layout.n},)")
     cdef int[::1] out = labels
     cdef double[::1] score_view = scores
-    cdef double[::1] bound_view = np.empty(layout.n) if bounds is None else bounds
+    cdef double[::1] bound_view = bounds
 
     def piece(Py_ssize_t first, Py_ssize_t last, Room room):
         cdef Py_ssize_t i
+        cdef double bound
         with nogil:
             for i in range(first, last):
                 potentials.score(i, &w[0], 1.0, room.theta)
                 if mask is not None:
                     mask.apply(potentials, i, room.theta)
                 oracle.argmax(i, room.theta, &out[layout.label_offsets[i]], &score_view[i],
-                              &bound_view[i], room.work)
+                              &bound if bound_view is None else &bound_view[i], room.work)
 
     over_examples(piece, layout.examples.offsets, n_jobs,
                   lambda: Room(potentials, oracle.work_bytes))

@@ -337,13 +337,15 @@ class PredictionMixin(ProbabilityMixin):
         dense: bool,
         allowed: Any = None,
         forbidden: Any = None,
+        *,
+        layout: PartLayout | None = None,
     ) -> np.ndarray:
         """Return the best labels of packed examples, one after the other."""
         constrained = allowed is not None or forbidden is not None
         labels = model.best_labels(examples, constrained, self.n_jobs)
         if labels is not None:
             return labels
-        oracle = self._asked("oracle", space=space)(make_layout(space, examples))
+        oracle = self._asked("oracle", space=space)(layout or make_layout(space, examples))
         potentials, w = model.scores(examples, dense, self.n_jobs)
         masks = self._mask(space, examples, allowed, forbidden) if constrained else {}
         decoding = decode_in_batches if getattr(oracle, "batched", False) else decode
@@ -353,8 +355,9 @@ class PredictionMixin(ProbabilityMixin):
 
     def _score(self, model: Model, space: Any, examples: Examples, dense: bool) -> float:
         """Return the score of packed examples with labels."""
-        labels = self._best_labels(model, space, examples, dense)
-        loss = self._asked("loss", self._scored_loss(space), space)(make_layout(space, examples))
+        layout = make_layout(space, examples)  # oracle and loss may share what they make of it
+        labels = self._best_labels(model, space, examples, dense, layout=layout)
+        loss = self._asked("loss", self._scored_loss(space), space)(layout)
         return mean_score(loss, examples, labels)
 
     def _task_loss(self, space: Any) -> Any:

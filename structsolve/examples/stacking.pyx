@@ -479,7 +479,9 @@ def arrays_fit(examples, layout, bint columns, bint features):
         return False
     array = examples.offsets
     n = array.shape[0] if array.ndim == 1 else 0
-    n_nodes, n_labels = _end(array, n), _end(examples.label_offsets, n)
+    n_nodes = n_labels = _end(array, n)
+    if examples.label_offsets is not array:
+        n_labels = _end(examples.label_offsets, n)
     if n_nodes < 0 or n_labels < 0:
         return False
     if examples.edge_offsets is not None:

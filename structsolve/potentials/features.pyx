@@ -307,11 +307,11 @@ def _check_values(values, indices, Py_ssize_t n_cols, n_jobs):
 
 cdef Checked _check_block(Py_ssize_t n, const real* x) noexcept nogil:
     # Four independent sums of each kind, for speed.  The first kind is zero only if all values are
-    # one; in the second kind, 0 times a value that is not finite gives NaN.
-    cdef double a = 0, b = 0, c = 0, d = 0
+    # one, and needed only if the first is; in the second, 0 times a value that is not finite is NaN.
+    cdef double a = x[0] != 1, b = 0, c = 0, d = 0
     cdef Py_ssize_t j = 0, whole = n - n % 4
     cdef Checked checked
-    while j < whole:
+    while j < whole and a == 0:
         a += (<double>x[j] - 1) * (<double>x[j] - 1)
         b += (<double>x[j + 1] - 1) * (<double>x[j + 1] - 1)
         c += (<double>x[j + 2] - 1) * (<double>x[j + 2] - 1)

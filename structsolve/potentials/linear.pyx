@@ -54,7 +54,7 @@ cdef class LinearPotentials:
         cdef const int64_t[::1] offsets = examples.offsets
         cdef const int64_t[::1] edge_offsets
         cdef const double[::1] factors
-        cdef Py_ssize_t i, size, squares = 0
+        cdef Py_ssize_t i, size, squares = 0, most = 0
         self.layout = layout
         self.n = examples.n
         self.dim = layout.dim
@@ -79,15 +79,16 @@ cdef class LinearPotentials:
             self.edges = FeatureRows(examples.edges, layout.edge_size, 0.0, n_jobs)
             if not self.edges.finite:
                 refuse_infinite(examples.edges, examples.edge_offsets, "edge features")
-        self.max_theta = self.shared_size
         for i in range(self.n):
-            size = self.offsets[i + 1] - self.offsets[i]
+            size = offsets[i + 1] - offsets[i]
             squares += size * size
-            self.max_nodes = max(self.max_nodes, size)
-            self.max_theta = max(self.max_theta, self.theta_size(i))
-            if self.edge_size:
-                size = self.edge_offsets[i + 1] - self.edge_offsets[i]
-                self.max_edges = max(self.max_edges, size)
+            most = max(most, size)
+        self.max_nodes = most
+        self.max_theta = self.shared_size + most * self.node_size
+        if self.edge_size:
+            for i in range(self.n):
+                self.max_theta = max(self.max_theta, self.theta_size(i))
+                self.max_edges = max(self.max_edges, edge_offsets[i + 1] - edge_offsets[i])
         if self.max_theta > 0x7fffffff:
             raise ValueError(
                 f"an example has {self.max_theta} part scores, at most 2^31 - 1 are supported"

@@ -57,7 +57,8 @@ class KnownLabels:
             Empty unless the space can check its labels.
         """
         problem, truth = self.problem, _native(self.problem.examples.label(i))
-        labels = [z for z in self.alike.get(len(truth), {}).values() if (z != truth).any()]
+        alike, own = self.alike.get(len(truth), {}), truth.tobytes()
+        labels = [label for key, label in alike.items() if key != own]
         return [z for z in labels[:TRIED] if problem.space.contains(z, problem.examples, i)]
 
     def fault(self, w: np.ndarray, count: int) -> str | None:

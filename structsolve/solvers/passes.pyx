@@ -2,9 +2,10 @@
 
 import numpy as np
 
+from libc.stdint cimport int64_t
 from ..potentials.linear cimport LinearPotentials
 from ..surrogates.base cimport Cut, Surrogate
-from ._loop cimport first_label
+from ._loop cimport check_order, first_label
 
 from ..utils.arrays import aligned_zeros
 from ..utils.parallel import native_calls, over_examples, ranges
@@ -223,3 +224,43 @@ def range_cuts(problem, const double[::1] w not None, parts, sums, n_jobs=1, eac
     add = None  # else the closure holds itself, and w and the sums until garbage is collected
     b = np.add.reduceat(np.asarray(weights) * b_all, starts[:len(parts)])
     return sums[:len(parts)], b, bounds, calls
+
+
+def example_subgradients(problem, const double[::1] w not None, numbers, measure):
+    """Return ``measure(Phi_i' p_i)`` of the cut at w of each of some examples.
+
+    Parameters
+    ----------
+    problem : Problem
+    w : ndarray of float64 of shape (dim,)
+    numbers : ndarray of int64
+        Numbers of the examples.
+    measure : callable
+        Called with an ndarray of float64 of shape (dim,), which it must leave as it is.
+
+    Returns
+    -------
+    list
+    """
+    cdef LinearPotentials potentials = problem.potentials
+    cdef Surrogate surrogate = problem.surrogate
+    cdef const int* truths = first_label(potentials, surrogate, problem.labels, problem.weights, w)
+    cdef const int64_t[::1] order = numbers
+    check_order(order, potentials.n)
+    cdef Scratch scratch = Scratch(potentials, surrogate.work_bytes, surrogate.max_entries)
+    cdef double[::1] g = aligned_zeros(potentials.dim + 1)
+    cdef Cut cut
+    cdef Py_ssize_t k, i
+    measures, dense = [], np.asarray(g)[:potentials.dim]
+    cut.index, cut.value = &scratch.index[0], &scratch.value[0]
+    for k in range(order.shape[0]):
+        i = order[k]
+        with nogil:
+            potentials.score(i, &w[0], 1.0, &scratch.theta[0])
+            surrogate.cut(i, &scratch.theta[0], truths + surrogate.layout.label_offsets[i], &cut,
+                          &scratch.work[0])
+            potentials.add(i, cut.nnz, cut.index, cut.value, 1.0, &g[0])
+        measures.append(measure(dense))
+        with nogil:
+            potentials.clear(i, cut.nnz, cut.index, &g[0])
+    return measures

@@ -15,6 +15,7 @@ from time import perf_counter
 
 import numpy as np
 
+cimport numpy as cnp
 from libc.math cimport NAN
 
 from ..utils.arrays import aligned_zeros, checked_array, padded
@@ -23,6 +24,10 @@ from ..operators cimport (
     AugmentedOracle, Cone, ConeOracle, CountOracle, KBest, Loss, MaxMarginals, Operator, Oracle,
     Parts, Projection, Relaxation,
 )
+
+
+cdef enum:
+    LINE = 64       # bytes of a cache line
 
 
 def scores_of(operator, i, theta):
@@ -83,7 +88,13 @@ def label_of(operator, i, label, str what="label"):
         If ``label`` has another type or size, or states out of range.
     """
     label = checked_array(label, np.int32, what, _sizes(operator, i)[1])
-    if label.min() < 0 or (operator.n_states and label.max() >= operator.n_states):
+    cdef const int[::1] states = label
+    cdef Py_ssize_t v
+    cdef unsigned int K = operator.n_states or 2**31
+    cdef bint beyond = False
+    for v in range(states.shape[0]):
+        beyond |= <unsigned int>states[v] >= K  # negative numbers become huge
+    if beyond:
         raise ValueError(
             f"{what}: states from {label.min()} to {label.max()}, expected 0 to "
             f"{operator.n_states or 'K'} - 1"
@@ -117,12 +128,10 @@ def memory(room, str name, Py_ssize_t size, dtype):
                 f"{max(size, 1)} entries"
             )
         return given
-    # aligned_zeros() is not used, because getting an array's address takes longer than small
-    # operators.
-    buffer = np.zeros(size * np.dtype(dtype).itemsize + 128, np.int8)
-    cdef char[::1] view = buffer
-    start = -<size_t>&view[0] % 64
-    return buffer[start : start + (view.shape[0] - 64) // 8 * 8].view(dtype)
+    cdef Py_ssize_t each = np.dtype(dtype).itemsize
+    cdef cnp.ndarray buffer = np.zeros(size + 2 * LINE // each, dtype)
+    start = -<size_t>buffer.data % LINE // each
+    return buffer[start : start + size + LINE // each]
 
 
 cdef object _label_memory(room, operator, i):

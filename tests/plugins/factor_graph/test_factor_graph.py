@@ -8,7 +8,7 @@ from checks import refused, reloaded
 
 from structsolve import StructuredSVM, batch
 from structsolve.lp import ask_oracle
-from structsolve.plugins.factor_graph import FactorGraphStructure
+from structsolve.plugins.factor_graph import FactorGraphStructure, graphs
 from structsolve.plugins.factor_graph.graphs import find_homes
 from structsolve.plugins.mrf import MRFStructure, decode
 from structsolve.plugins.mrf.uai import read_uai
@@ -306,6 +306,14 @@ def test_wide_graphs_are_decoded_with_a_bound_and_sums_are_named_relaxed():
     assert not sums.exact
     _, _, log_partition = calls.project(sums, 0, theta)
     assert log_partition >= value
+
+
+def test_many_graphs_are_made_once_each(monkeypatch):
+    made, own = [], graphs.pair_graph
+    monkeypatch.setattr(graphs, "pair_graph", lambda *given: made.append(given[1]) or own(*given))
+    X = [(np.ones((30, 1)), [(i, j)]) for i in range(30) for j in range(i)] * 2
+    StructuredSVM("factor-graph", max_iter=1).fit(X[:2], [np.arange(30) % 2] * 2).predict(X)
+    assert len(set(made[-435:])) == 435 and len(made) < 500
 
 
 def test_homes_cover_their_factors():

@@ -151,6 +151,20 @@ def test_answers_against_all_sequences_of_states():
             np.testing.assert_allclose(proba, np.array(mean) / weights.sum(), rtol=1e-9)
 
 
+def test_samples_are_those_of_choices_one_by_one():
+    X, y = [["a", "b", "a", "c"], ["c", "a"]], [[0, 1, 1, 2], [2, 0]]
+    model, rng = HiddenMarkovModel(smoothing=0.5).fit(X, y), np.random.default_rng(7)
+    for x, states in zip(*model.sample([3, 0, 8], random_state=7)):
+        drawn = []
+        for _ in states:
+            p = model.transition_[drawn[-1]] if drawn else model.start_
+            drawn.append(rng.choice(3, p=p))
+        assert states.tolist() == drawn
+        assert x.tolist() == [
+            rng.choice(["a", "b", "c"], p=model.emission_.table[s]) for s in drawn
+        ]
+
+
 def test_samples_have_the_model_s_frequencies():
     X, Y = ["hhthtt", "thh"], [list("aabbba"), list("bba")]
     model = HiddenMarkovModel(smoothing=0.5).fit(X, Y)
