@@ -29,7 +29,8 @@ MANY = 500
 # cheap passes over all cuts.
 BENT = 100.0
 # ... or this much more under a smooth surrogate: GBCFW moves one marginal an example, and has no
-# cheap passes.
+# cheap passes.  Of few examples it moves few marginals a pass: quasi-Newton steps then take as much
+# time at any alpha, or less.
 BENT_SMOOTH = 6.0
 # ... and their features have this many numbers (of 8 bytes) for each weight: else vectors as long
 # as the weights take most of the time.
@@ -63,7 +64,8 @@ class Auto(BCFW):
     wrong classes are above 0, or .3 of them with 100 rows and more for each weight: no model
     separates such classes.  For labels that share parts it is
     ``ConsensusADMM(n_shards=2, finish=0.01)``, or ``LBFGS(steps=5)`` for ``"crf"`` and features
-    with a tenth of all entries, or ``CuttingPlane()`` for up to 32 weights, where
+    with a tenth of all entries (of fewer than 500 examples at any alpha), or ``CuttingPlane()`` for
+    up to 32 weights, where
 
         ``.004 |g|^2 / (b alpha) >= 100``, or 6 for ``"crf"``,
 
@@ -158,7 +160,8 @@ def choose_solver(
     smooth = has_segments(surrogate) and surrogate.projection.gibbs
     if auto and plain and alpha is not None:
         newton = smooth and _is_filled(problem.examples.nodes)
-        bent, many = BENT_SMOOTH if smooth else BENT, problem.n >= MANY
+        many = problem.n >= MANY
+        bent = BENT if not smooth else BENT_SMOOTH if many or not newton else 0.0
         few = problem.dim <= FEW_WEIGHTS and not smooth
         if (newton or many or few) and _is_weak(problem, alpha, n_jobs, bent):
             if newton:

@@ -264,6 +264,17 @@ def test_smooth_surrogates_of_filled_features_take_quasi_newton_steps(strips, ki
     assert choose_solver(BCFW(), Problem(*posed, surrogate="crf"), 1e-9).name == "gbcfw"
 
 
+@pytest.mark.parametrize("n, strong", [(499, "lbfgs"), (500, "gbcfw")])
+def test_few_examples_take_quasi_newton_steps_at_any_alpha(strips, n, strong):
+    X, Y = (part[:n] for part in strips)
+    problem = Problem(*structsolve.get_structure("chain").make_space(X, Y), surrogate="crf")
+    names = [choose_solver(Auto(), problem, alpha).name for alpha in (1e-9, 1e9)]
+    assert names == ["lbfgs", strong]
+    rare = [np.where(x == x.max(), x, 0.0) for x in X]  # a column that few examples have
+    problem = Problem(*structsolve.get_structure("chain").make_space(rare, Y), surrogate="crf")
+    assert choose_solver(Auto(), problem, 1e9).name == "gbcfw"
+
+
 def test_quasi_newton_steps_need_no_more_than_a_few_examples():
     """Ten pictures of a hundred pixels: at most a tenth of the passes that GBCFW makes."""
     rng = np.random.default_rng(0)
