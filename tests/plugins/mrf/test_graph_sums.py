@@ -186,7 +186,7 @@ def test_the_limit_of_states(monkeypatch):
     rng = np.random.default_rng(0)
     ring = MRFStructure(edges=[[0, 1], [1, 2], [2, 0]])
     X, Y = rng.normal(size=(8, 3, 2)), rng.integers(0, 2, (8, 3))
-    settings = {"surrogate": "crf", "alpha": 0.1, "tol": 1e-5, "max_iter": 2000}
+    settings = {"surrogate": "crf", "solver": "bcfw", "alpha": 0.1, "tol": 1e-5, "max_iter": 2000}
     space, examples = ring.make_space(X, Y)
     with_states = ask_projection(space, "entropy")(make_layout(space, examples))
     assert with_states.has_state and with_states.has_term
