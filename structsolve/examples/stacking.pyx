@@ -272,7 +272,9 @@ def dense_to_csr(list rows not None, double density):
         n_rows += x.shape[0]
     size = n_rows * n_columns
     limit = <Py_ssize_t>(density * size)
-    if size == 0 or max(limit, n_columns) > 0x7fffffff or _is_dense(rows, kind, n_columns, size, density):
+    if size == 0 or max(limit, n_columns) > 0x7fffffff:
+        return None
+    if _is_dense(rows, kind, n_columns, size, density):
         return None
     # One extra: a value is written before it is compared with zero.
     data = np.empty(limit + 1, dtype=np.float64 if kind == cnp.NPY_DOUBLE else np.float32)

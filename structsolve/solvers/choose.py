@@ -161,7 +161,9 @@ def choose_solver(
     if auto and plain and alpha is not None:
         newton = smooth and _is_filled(problem.examples.nodes)
         many = problem.n >= MANY
-        bent = BENT if not smooth else BENT_SMOOTH if many or not newton else 0.0
+        bent = BENT_SMOOTH if smooth else BENT
+        if newton and not many:
+            bent = 0.0
         few = problem.dim <= FEW_WEIGHTS and not smooth
         if (newton or many or few) and _is_weak(problem, alpha, n_jobs, bent):
             if newton:
@@ -192,12 +194,17 @@ def _for_marginals(solver: Solver, problem: Problem) -> Solver:
 
 
 def _is_weak(problem: Problem, alpha: float, n_jobs: int, bent: float) -> bool:
-    """Return whether alpha is too small for visits one at a time, and vectors are short enough."""
+    """Return whether alpha is too small for visits one at a time, and vectors are short enough.
+
+    Where ``bent`` is 0, any alpha is.
+    """
     if not _has_short_vectors(problem) or simplex_duals(problem) or box_duals(problem):
         return False
-    g, b, _, _ = subgradient(problem, np.zeros(problem.dim), n_jobs)
-    weak = TYPICAL * float(g @ g) >= bent * max(b, 1e-300) * alpha
-    return weak and not groups_of(problem)
+    if bent:
+        g, b, _, _ = subgradient(problem, np.zeros(problem.dim), n_jobs)
+        if TYPICAL * float(g @ g) < bent * max(b, 1e-300) * alpha:
+            return False
+    return not groups_of(problem)
 
 
 def _has_short_vectors(problem: Problem, numbers: int = NUMBERS) -> bool:
