@@ -29,9 +29,11 @@ MANY = 500
 # cheap passes over all cuts.
 BENT = 100.0
 # ... or this much more under a smooth surrogate: GBCFW moves one marginal an example, and has no
-# cheap passes.  Of few examples it moves few marginals a pass: quasi-Newton steps then take as much
-# time at any alpha, or less.
+# cheap passes.
 BENT_SMOOTH = 6.0
+# For quasi-Newton steps that falls in proportion below so many examples: GBCFW moves as few
+# marginals a pass then, and needs as many passes more; theirs do not depend on the number.
+ALL_MOVE = 3000
 # ... and their features have this many numbers (of 8 bytes) for each weight: else vectors as long
 # as the weights take most of the time.
 NUMBERS = 2
@@ -64,10 +66,10 @@ class Auto(BCFW):
     wrong classes are above 0, or .3 of them with 100 rows and more for each weight: no model
     separates such classes.  For labels that share parts it is
     ``ConsensusADMM(n_shards=2, finish=0.01)``, or ``LBFGS(steps=5)`` for ``"crf"`` and features
-    with a tenth of all entries (of fewer than 500 examples at any alpha), or ``CuttingPlane()`` for
-    up to 32 weights, where
+    with a tenth of all entries, or ``CuttingPlane()`` for up to 32 weights, where
 
-        ``.004 |g|^2 / (b alpha) >= 100``, or 6 for ``"crf"``,
+        ``.004 |g|^2 / (b alpha) >= 100``, or 6 for ``"crf"``, ``6 n / 3000`` for up to 3000
+        examples of such features,
 
     g and b being those of the mean surrogate's cut ``b - <g, w>`` at w = 0, if scores connect all
     parts in one group.  That is weak regularisation: the loss curves so much more than the
@@ -162,8 +164,8 @@ def choose_solver(
         newton = smooth and _is_filled(problem.examples.nodes)
         many = problem.n >= MANY
         bent = BENT_SMOOTH if smooth else BENT
-        if newton and not many:
-            bent = 0.0
+        if newton:
+            bent *= min(1.0, problem.n / ALL_MOVE)
         few = problem.dim <= FEW_WEIGHTS and not smooth
         if (newton or many or few) and _is_weak(problem, alpha, n_jobs, bent):
             if newton:
@@ -194,16 +196,12 @@ def _for_marginals(solver: Solver, problem: Problem) -> Solver:
 
 
 def _is_weak(problem: Problem, alpha: float, n_jobs: int, bent: float) -> bool:
-    """Return whether alpha is too small for visits one at a time, and vectors are short enough.
-
-    Where ``bent`` is 0, any alpha is.
-    """
+    """Return whether alpha is too small for visits one at a time, and vectors are short enough."""
     if not _has_short_vectors(problem) or simplex_duals(problem) or box_duals(problem):
         return False
-    if bent:
-        g, b, _, _ = subgradient(problem, np.zeros(problem.dim), n_jobs)
-        if TYPICAL * float(g @ g) < bent * max(b, 1e-300) * alpha:
-            return False
+    g, b, _, _ = subgradient(problem, np.zeros(problem.dim), n_jobs)
+    if TYPICAL * float(g @ g) < bent * max(b, 1e-300) * alpha:
+        return False
     return not groups_of(problem)
 
 

@@ -17,6 +17,7 @@ import structsolve
 from structsolve import Problem, StructuredSVM, make_strips
 from structsolve.solvers import BCFW, Auto, ConsensusADMM, WeightBounds, choose_solver
 from structsolve.solvers import relay as relays
+from structsolve.solvers.passes import subgradient
 from structsolve.solvers.relay import merged_duals
 from structsolve.solvers.run import relative_gap
 
@@ -164,12 +165,15 @@ def test_weak_regularisation_takes_shards(posed):
         assert type(made) is BCFW and made.get_params() == Auto(**more).get_params()
 
 
-@pytest.mark.parametrize("surrogate, least", [("margin", 100), ("crf", 6)])
-def test_the_rule_is_the_printed_one(strips, surrogate, least):
-    """The boundary of alpha, by the definition: ``.004 |g|^2 / b`` over 100, or 6."""
-    from structsolve.solvers.passes import subgradient
-
-    made = structsolve.get_structure("chain").make_space(*strips)
+@pytest.mark.parametrize(
+    "surrogate, n, least",
+    [("margin", 600, 100)]
+    + [("crf", n, least) for n, least in [(10, 0.02), (600, 1.2), (2999, 5.998), (3600, 6)]],
+)
+def test_the_rule_is_the_printed_one(strips, surrogate, n, least):
+    """The boundary of alpha, by the definition: ``.004 |g|^2 / b`` over 100, 6 or 6 n / 3000."""
+    X, Y = (part * 6 for part in strips)
+    made = structsolve.get_structure("chain").make_space(X[:n], Y[:n])
     problem = Problem(*made, surrogate=surrogate)
     g, b, _, _ = subgradient(problem, np.zeros(problem.dim), 1)
     border = 0.004 * float(g @ g) / b / least
@@ -262,17 +266,8 @@ def test_smooth_surrogates_of_filled_features_take_quasi_newton_steps(strips, ki
         assert solver.name == taken
         assert choose_solver(Auto(), Problem(*posed), 1e-9).name == "admm"
     assert choose_solver(BCFW(), Problem(*posed, surrogate="crf"), 1e-9).name == "gbcfw"
-
-
-@pytest.mark.parametrize("n, strong", [(499, "lbfgs"), (500, "gbcfw")])
-def test_few_examples_take_quasi_newton_steps_at_any_alpha(strips, n, strong):
-    X, Y = (part[:n] for part in strips)
-    problem = Problem(*structsolve.get_structure("chain").make_space(X, Y), surrogate="crf")
-    names = [choose_solver(Auto(), problem, alpha).name for alpha in (1e-9, 1e9)]
-    assert names == ["lbfgs", strong]
-    rare = [np.where(x == x.max(), x, 0.0) for x in X]  # a column that few examples have
-    problem = Problem(*structsolve.get_structure("chain").make_space(rare, Y), surrogate="crf")
-    assert choose_solver(Auto(), problem, 1e9).name == "gbcfw"
+    few = structsolve.get_structure("chain").make_space([kind(x * 0) for x in X[:99]], Y[:99])
+    assert choose_solver(Auto(), Problem(*few, surrogate="crf"), 1e-9).name == "gbcfw"
 
 
 def test_quasi_newton_steps_need_no_more_than_a_few_examples():
