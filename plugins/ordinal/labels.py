@@ -9,6 +9,22 @@ import numpy as np
 from structsolve.examples import labels
 
 
+def told_order(Y: Any) -> np.ndarray | None:
+    """Return all categories of an ordered Categorical of pandas, or None of other labels.
+
+    Parameters
+    ----------
+    Y : sequence
+
+    Returns
+    -------
+    ndarray or None
+        From the lowest to the highest.
+    """
+    kind: Any = getattr(Y, "dtype", None)
+    return np.array(list(kind.categories)) if getattr(kind, "ordered", False) else None
+
+
 def learn_order(flat: np.ndarray, given: Any = None, gaps: bool = False) -> np.ndarray:
     """Return the classes from the lowest to the highest.
 
@@ -54,8 +70,8 @@ def learn_order(flat: np.ndarray, given: Any = None, gaps: bool = False) -> np.n
     if classes.dtype.kind in "US":
         raise ValueError(
             f"y: found the strings {classes.tolist()[:12]}, whose order is not known; pass "
-            "OrdinalStructure(classes=[...]) with all of them from the lowest to the highest, or "
-            "integers"
+            "OrdinalStructure(classes=[...]) with all of them from the lowest to the highest, an "
+            "ordered pandas Categorical, or integers"
         )
     wide = np.flatnonzero(np.diff(classes.astype(np.float64)) > 1)
     if wide.size and not gaps:

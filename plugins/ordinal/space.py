@@ -13,7 +13,7 @@ import numpy as np
 from structsolve.examples import labels, packing
 from structsolve.examples.packed import Examples
 from structsolve.plugins.multiclass.space import RowSpace, ScoredClasses
-from structsolve.plugins.ordinal.labels import learn_order
+from structsolve.plugins.ordinal.labels import learn_order, told_order
 from structsolve.potentials.weight_layout import Block, WeightLayout
 from structsolve.structure.base import Structure
 
@@ -30,7 +30,7 @@ class OrdinalStructure(Structure):
         of thresholds below ``w . x``.
     classes : sequence, optional
         All classes from the lowest to the highest; needed for strings, and for integers with gaps
-        or if y may lack some.
+        or if y may lack some, unless y is an ordered pandas Categorical, which has its order.
 
     Notes
     -----
@@ -93,7 +93,7 @@ class OrdinalStructure(Structure):
             order = learn_order(labels.learn_classes(flat, classes), None, gaps=True)
             learn_order(flat, order)
         else:
-            order = learn_order(flat, self.classes)
+            order = learn_order(flat, told_order(Y) if self.classes is None else self.classes)
         space: OrdinalSpace | ThresholdSpace
         if self.thresholds:
             space = ThresholdSpace(self, order, nodes.shape[1])

@@ -208,6 +208,23 @@ class TestLabels:
         with pytest.raises(ValueError, match=message):
             OrdinalStructure(classes=classes).make_space(self.X, y)
 
+    @pytest.mark.pandas
+    def test_an_ordered_categorical_has_its_order(self):
+        pd = pytest.importorskip("pandas")
+        for y, order in (("abca", "bcad"), ([2, 9, 5, 2], [5, 2, 9, 7])):
+            kinds = pd.CategoricalDtype(list(order), ordered=True)
+            series = pd.Series(list(y), dtype=kinds, index=[7, 3, 5, 1])
+            for told in (series, series.array):
+                space, examples = OrdinalStructure().make_space(self.X, told)
+                assert space.classes_.tolist() == list(order)
+                assert examples.labels.tolist() == [list(order).index(one) for one in y]
+                model = StructuredSVM("ordinal", alpha=0.1).fit(self.X, told)
+                given = StructuredSVM(OrdinalStructure(classes=list(order)), alpha=0.1)
+                given.fit(self.X, list(y))
+                np.testing.assert_array_equal(model.coef_["node"], given.coef_["node"])
+        with pytest.raises(ValueError, match="whose order is not known"):
+            OrdinalStructure().make_space(self.X, pd.Categorical(list("abca")))
+
     def test_classes_of_partial_fit_come_in_any_order(self):
         space, _ = OrdinalStructure().make_space(self.X, [1, 1, 5, 1], [5, 1, 2])
         assert space.classes_.tolist() == [1, 2, 5]
