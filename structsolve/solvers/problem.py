@@ -27,6 +27,7 @@ from ..structure.used_columns import widened, with_all_columns
 from ..surrogates.calls import cut
 from ..surrogates.given_marginals import holds_marginals
 from ..surrogates.task import Task, bind_surrogate
+from ..utils.memory import refuse_too_large
 from ..utils.params import check_types
 from ..utils.positional import positional_deprecated
 from .passes import surrogate_bounds
@@ -129,6 +130,7 @@ class Problem:
         # Operators get the space's arrays, dense if the user's are dense, and all columns.
         packed = with_all_columns(space, examples)
         if kernel is None:
+            _refuse_wide((space.whole or space).layout)
             examples = replace(examples, nodes=sparsify(examples.nodes))
         examples = replace(examples, edges=sparsify(examples.edges))
         self.space, self.examples = space, examples
@@ -480,6 +482,12 @@ def _rebuilt(
     problem = Problem(*given, **settings)
     problem.weights = weights
     return problem
+
+
+def _refuse_wide(layout: Any) -> None:
+    """Refuse more weights than fit memory twice: those of training and the model's."""
+    advice = "number columns without gaps, or hash their names to fewer"
+    refuse_too_large(16.0 * layout.dim, f"X: weights of {layout.n_features} columns", advice)
 
 
 def _refuse_huge(matrix: Any, offsets: Any, what: str) -> None:

@@ -5,6 +5,7 @@ import pickle
 import numpy as np
 import pytest
 from checks import refused
+from scipy import sparse
 
 from structsolve import StructuredSVM
 from structsolve.solvers import CuttingPlane, qp
@@ -17,8 +18,6 @@ SOLVERS = ("bcfw", "admm", "cutting-plane", "sgd", "gbcfw", "sdca")
 @pytest.mark.parametrize("solver", SOLVERS)
 @pytest.mark.parametrize("value", [1.7e308, -1e150])
 def test_huge_features_are_refused(value, solver, dense):
-    from scipy import sparse
-
     wild = X.copy()
     wild[7, 1] = value
     surrogate = "crf" if solver in ("gbcfw", "sdca") else "margin"
@@ -118,3 +117,15 @@ def test_streams_that_overflow_are_told():
     X, y = np.array([[1e99], [-2e99], [3e99]]), [0, 1, 2]
     model = StructuredSVM("multiclass", solver="sgd", alpha=1e-300)
     refused("steps led to an objective that is not finite; scale", model.partial_fit, X, y)
+
+
+@pytest.mark.parametrize("room, fits", [(16 * 408, True), (16 * 408 - 1, False)])
+def test_models_wider_than_memory_are_refused_before_training(monkeypatch, room, fits):
+    """Twice the weights of 100 columns and an intercept, padded to 102 x 4, in 8 bytes."""
+    monkeypatch.setattr("structsolve.utils.memory.memory_limit", lambda: room)
+    wide = sparse.csr_matrix((np.ones(12), np.arange(12), np.arange(13)), shape=(12, 100))
+    model = StructuredSVM("multiclass", fit_intercept=True)
+    if fits:
+        assert model.fit(wide, Y).coef_["node"].shape == (100, 3)
+    else:
+        refused("X: weights of 10[01] columns would take .* number columns", model.fit, wide, Y)
