@@ -8,6 +8,7 @@ from collections.abc import Callable, Iterator
 from time import perf_counter
 from typing import Any, NoReturn
 
+import joblib
 import numpy as np
 
 from ..lp import ask_cones, ask_oracle
@@ -34,6 +35,13 @@ def _halved(labels: Any) -> Any:
         return type(labels)(_halved(label) for label in labels)
     whole = isinstance(labels, (int, np.integer)) or getattr(labels, "dtype", bool) in (int, "i4")
     return labels % 2 if whole else labels
+
+
+def _same(drawn: Any, again: Any) -> bool:
+    try:
+        return bool(joblib.hash(drawn) == joblib.hash(again))
+    except Exception:  # of objects that cannot be pickled
+        return True
 
 
 class Case:
@@ -81,6 +89,10 @@ class Case:
         self.rng = np.random.default_rng(seed)
         with self.promise("sample", "draws examples"):
             self.X, self.Y = self.draw(4, size)
+            again = self.draw(4, size)
+        if not _same((self.X, self.Y), again):
+            promise = "draws the same examples again from the same random_state"
+            self.fail("sample", promise, None, again[0], self.X)
         self.given = copy.deepcopy((self.X, self.Y))
         self._powers: dict[str, Any] = {}
         self._losses: dict[Any, Any] = {}

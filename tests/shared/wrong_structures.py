@@ -503,6 +503,12 @@ class FunctionsWithoutLoss(SubsetStructure):
         )
 
 
+@wrong(r"sample .* draws the same examples again from the same random_state")
+class DrawsAnew(PyChainStructure):
+    def sample(self, random_state, n=4, size=3):
+        return super().sample(None, n=n, size=size)
+
+
 @wrong(r"make_space .* accepts its own sample .* returned 3 for the true label")
 class FunctionsWithASimilarity(SubsetStructure):
     def __init__(self):
