@@ -234,12 +234,12 @@ class ByObject(Params):
         return self.answer
 
 
-@wrong(check_loss, r"can be built.*not callable")
+@wrong(check_loss, r"can be built.*bind.space. returned a NoneType, expected a callable")
 def LossThatBindsNothing():
     return ByObject()
 
 
-@wrong(check_loss, r"binds a Loss to a layout.*Found 'list', expected a Loss|has no attribute")
+@wrong(check_loss, r"can be built.*what bind.space. returned made a list, expected a ")
 def LossThatIsNone():
     return ByObject(lambda layout: [])
 

@@ -52,7 +52,7 @@ wrong_answers(
     ("InvalidState", "argmax", lambda label: label + 1,
      r"Oracle.argmax .* answers without an exception.*states 0 \.\. 2"),
     ("KBestUnsorted", "kbest", lambda labels: labels[::-1],
-     r"KBest.kbest .* returns the best first"),
+     r"KBest.kbest .* returned label 2 with score .* behind .*, expected the best first"),
     ("PartsComplex", "parts", lambda mu: {**mu, "start": mu["start"] * 1j},
      r"Parts.encode .* answers without an exception.*not numeric \(complex numbers\)"),
     ("PartsOfWrongShape", "parts", lambda mu: {**mu, "start": np.ones(2)},
@@ -329,8 +329,9 @@ class PartsChange(PyChainSpace):
 
 @wrong(r"Oracle.argmax .* attains the maximum")
 class PartsOfAnotherScore(PyChainSpace):
-    def ranked(self, examples, i, theta):
-        return super().ranked(examples, i, {**theta, "transition": theta["transition"].T.copy()})
+    def ranked(self, examples, i, theta, k):
+        turned = {**theta, "transition": theta["transition"].T.copy()}
+        return super().ranked(examples, i, turned, k)
 
 
 class OwnLoss(PyChainSpace):

@@ -140,10 +140,9 @@ def test_losses_pass(loss):
     check_loss(loss, "chain", n_cases=1)
 
 
-# Every third; tests/shared/kit_faults.py has all.
 @pytest.mark.parametrize("kit, make, args, options, message", [
     pytest.param(kit, make, args, options, message, id=name)
-    for kit, name, make, args, options, message in KITS[::3]
+    for kit, name, make, args, options, message in KITS
 ])  # fmt: skip
 def test_what_is_wrong_is_told(kit, make, args, options, message):
     with pytest.raises(BrokenPromise, match=message) as caught:

@@ -57,8 +57,7 @@ def test_other_losses(loss):
     check_structure("chain", loss=loss, n_cases=1, only=LOSS)
 
 
-# Every third; tests/shared/kit_faults.py has all.
-@pytest.mark.parametrize("structure_class, message", WRONG[::3])
+@pytest.mark.parametrize("structure_class, message", WRONG)
 def test_wrong_structures_are_caught(structure_class, message):
     with pytest.raises(BrokenPromise, match=message) as caught:
         check_structure(structure_class(), n_cases=2, solvers=())
