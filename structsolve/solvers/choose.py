@@ -51,8 +51,11 @@ FULL = 0.5
 FULL_TALL, TALL = 0.3, 100
 # ... and features have this many numbers for each weight: the past steps take as many.
 PAST_NUMBERS = 40
-# Of fewer examples with at most so many weights, cutting planes: passes grow with these alone.
-FEW_WEIGHTS = 32
+# With at most so many weights cutting planes, whose passes grow with these alone, from this much
+# more curvature on, ...
+FEW_WEIGHTS, BENT_FEW = 40, 30.0
+# ... if after one sweep of BCFW so many examples have cuts: other solvers need few passes else.
+TOUCHED = 0.4
 # Shards, whatever the threads are, and the relative gap at which BCFW takes over: chosen by trials
 # (``benchmarks/solver_auto.py``).  More shards need more rounds; later rounds gain little.
 SHARDS, FINISH = 2, 0.01
@@ -66,17 +69,18 @@ class Auto(BCFW):
     wrong classes are above 0, or .3 of them with 100 rows and more for each weight: no model
     separates such classes.  For labels that share parts it is
     ``ConsensusADMM(n_shards=2, finish=0.01)``, or ``LBFGS(steps=5)`` for ``"crf"`` and features
-    with a tenth of all entries, or ``CuttingPlane()`` for up to 32 weights, where
+    with a tenth of all entries, where
 
         ``.004 |g|^2 / (b alpha) >= 100``, or 6 for ``"crf"``, ``6 n / 3000`` for up to 3000
         examples of such features,
 
     g and b being those of the mean surrogate's cut ``b - <g, w>`` at w = 0, if scores connect all
     parts in one group.  That is weak regularisation: the loss curves so much more than the
-    regulariser.  Shards and smoothing take 500 examples or more, cutting planes fewer; features
-    need two numbers for each weight, 40 for smoothing.  Everything else is as with :class:`BCFW`,
-    which hands some problems to solvers of their own
-    (:func:`~structsolve.solvers.choose_solver`).  The rule does not look at ``n_jobs``.
+    regulariser.  With up to 40 weights it is ``CuttingPlane()`` from 30 on, if one sweep leaves
+    cuts at .4 of the examples.  Shards and smoothing take 500 examples or more; features need two
+    numbers for each weight, 40 for smoothing.  Everything else is as with :class:`BCFW`, which
+    hands some problems to solvers of their own (:func:`~structsolve.solvers.choose_solver`).  The
+    rule does not look at ``n_jobs``.
 
     Parameters
     ----------
@@ -167,10 +171,11 @@ def choose_solver(
         if newton:
             bent *= min(1.0, problem.n / ALL_MOVE)
         few = problem.dim <= FEW_WEIGHTS and not smooth
-        if (newton or many or few) and _is_weak(problem, alpha, n_jobs, bent):
-            if newton:
-                return LBFGS(steps=STEPS)
-            return ConsensusADMM(SHARDS, finish=FINISH) if many else CuttingPlane()
+        few = few and _is_weak(problem, alpha, n_jobs, BENT_FEW)
+        if few and _cuts_of_sweep(problem, alpha, n_jobs) >= TOUCHED * problem.n:
+            return CuttingPlane()
+        if (newton or many) and _is_weak(problem, alpha, n_jobs, bent):
+            return LBFGS(steps=STEPS) if newton else ConsensusADMM(SHARDS, finish=FINISH)
         if many and _stays_full(problem, alpha, n_jobs):
             return Smoothing()
     if not smooth:
@@ -219,10 +224,15 @@ def _stays_full(problem: Problem, alpha: float, n_jobs: int) -> bool:
     """Return whether a sweep of exact steps leaves many labels of rows of classes above 0."""
     if not (simplex_duals(problem) and _has_short_vectors(problem, PAST_NUMBERS)):
         return False
-    sweep = BCFW(cached_passes=0).start(Start(problem, alpha, np.random.default_rng(0), n_jobs))
     rivals = problem.n * (n_labels(problem) - 1)
     full = FULL_TALL if problem.n >= TALL * problem.dim else FULL
-    return bool(sweep.step()["cuts"] >= full * max(rivals, 1))
+    return _cuts_of_sweep(problem, alpha, n_jobs) >= full * max(rivals, 1)
+
+
+def _cuts_of_sweep(problem: Problem, alpha: float, n_jobs: int) -> int:
+    """Return how many labels but the truth have dual variables after one sweep of BCFW."""
+    sweep = BCFW(cached_passes=0).start(Start(problem, alpha, np.random.default_rng(0), n_jobs))
+    return int(sweep.step()["cuts"])
 
 
 def _is_filled(features: Any) -> bool:

@@ -19,7 +19,7 @@ from structsolve.solvers import BCFW, Auto, ConsensusADMM, WeightBounds, choose_
 from structsolve.solvers import relay as relays
 from structsolve.solvers.passes import subgradient
 from structsolve.solvers.relay import merged_duals
-from structsolve.solvers.run import relative_gap
+from structsolve.solvers.run import Start, relative_gap
 
 WEAK, STRONG = 1e-4, 1.0
 
@@ -211,8 +211,8 @@ def test_what_has_a_solver_of_its_own(name, more, taken):
     [
         ("none", "hamming", "bcfw"),  # exact steps
         ([(0, 1)], "hamming", "bcfw"),  # two groups, with steps of their own
-        ([(0, 1), (1, 2)], "hamming", "admm"),
-        ([(0, 1)], "zero-one", "admm"),  # which is no sum over the groups
+        ([(0, 1), (1, 2)], "hamming", "cutting-plane"),
+        ([(0, 1)], "zero-one", "cutting-plane"),  # which is no sum over the groups
     ],
 )
 def test_separate_labels_take_bcfw(edges, loss, taken):
@@ -283,25 +283,41 @@ def test_quasi_newton_steps_need_no_more_than_a_few_examples():
     assert other.history_[-1]["dual"] <= model.history_[-1]["primal"]
 
 
-def test_few_weights_and_examples_take_cutting_planes():
-    """Ten pictures of a hundred pixels, with 16 weights; with 40 it is BCFW."""
+@pytest.mark.parametrize("n", [90, 600])
+def test_few_weights_take_cutting_planes_where_no_model_fits(n):
+    """Both sides of the least curvature, number of weights and share of examples with cuts."""
     rng = np.random.default_rng(0)
-    X = [rng.normal(size=(10, 10, 15)) for _ in range(10)]
+    for columns, shift, weak, taken in (
+        (3, 0.5, 0.99, True),
+        (3, 0.5, 1.01, False),
+        (3, 9.0, 0.01, False),
+        (15, 0.1, 0.99, True),
+        (16, 0.1, 0.99, False),
+    ):
+        Y = rng.integers(2, size=(n, 5))
+        X = rng.normal(size=(n, 5, columns)) + shift * Y[..., None]
+        problem = Problem(*structsolve.get_structure("chain").make_space(X, Y))
+        g, b, _, _ = subgradient(problem, np.zeros(problem.dim), 1)
+        alpha = weak * 0.004 * float(g @ g) / b / 30
+        sweep = BCFW(cached_passes=0).start(Start(problem, alpha, np.random.default_rng(0), 1))
+        share = sweep.step()["cuts"] / n
+        assert (problem.dim <= 40 and share >= 0.4 and weak < 1) == taken
+        names = [choose_solver(Auto(), problem, alpha, jobs).name for jobs in (1, 3)]
+        assert [name == "cutting-plane" for name in names] == [taken, taken]
+
+
+def test_cutting_planes_of_the_default_reach_the_gap_before_bcfw():
+    """Ten pictures of a hundred pixels, with 16 weights."""
+    rng = np.random.default_rng(0)
+    X = [rng.normal(size=(10, 10, 3)) for _ in range(10)]
     Y = [(x[..., 0] + 0.5 * rng.normal(size=(10, 10)) > 0).astype(int) for x in X]
-    structure = structsolve.get_structure("grid")
-    for columns, taken in ((3, "cutting-plane"), (15, "bcfw")):
-        given = [x[..., :columns] for x in X]
-        problem = Problem(*structure.make_space(given, Y))
-        assert (problem.dim <= 32) == (taken == "cutting-plane")
-        assert choose_solver(Auto(), problem, WEAK).name == taken
-        assert choose_solver(Auto(), problem, STRONG).name == "bcfw"
     for surrogate in ("margin", "slack"):
         model = StructuredSVM("grid", surrogate=surrogate, alpha=WEAK)
-        model.fit([x[..., :3] for x in X], Y)
+        model.fit(X, Y)
         assert (model.solver_.name, model.stop_reason_) == ("cutting-plane", "converged")
         other = clone(model).set_params(solver="bcfw")
         with pytest.warns(ConvergenceWarning, match="max_iter"):
-            other.fit([x[..., :3] for x in X], Y)
+            other.fit(X, Y)
         assert other.history_[-1]["dual"] <= model.history_[-1]["primal"]
         assert model.history_[-1]["dual"] <= other.history_[-1]["primal"]
 
