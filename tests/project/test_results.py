@@ -1,7 +1,9 @@
 """The pages of benchmarks/results: what is drawn from them is fresh, what is quoted is there."""
 
+import os
 import re
 import runpy
+import subprocess
 import sys
 
 import pytest
@@ -81,6 +83,46 @@ def test_a_section_is_put_in_its_place_and_the_text_around_it_stays(scripts, tmp
     assert page.read_text() == "# Title\n\n" + new + "\nA note.\n\n" + sections[1]
     put(page, "c", sections[0].replace("a -->", "c -->"))
     assert page.read_text().endswith("<!-- end c -->\n") and list(tmp_path.iterdir()) == [page]
+
+
+def test_what_is_only_started_is_ended_with_its_children_and_told(scripts, tmp_path, monkeypatch):
+    started, alive = scripts["run_all"]["started"], tmp_path / "alive"
+    os.mkfifo(alive)
+    child = f"f = open({str(alive)!r}, 'w', 1); print(1, file=f)\n"
+    child += "import time; time.sleep(60); print(2, file=f)"
+    parent = f"import subprocess, sys; subprocess.run([sys.executable, '-c', {child!r}])"
+    files = []
+
+    class Popen(subprocess.Popen):
+        def wait(self, timeout=None):
+            if timeout == 9:  # the limit is over once the child runs
+                files.append(alive.open())
+                assert files[0].readline() == "1\n"
+                raise subprocess.TimeoutExpired(self.args, timeout)
+            return super().wait(timeout)
+
+    monkeypatch.setattr(subprocess, "Popen", Popen)
+    run = [sys.executable, "-c"]
+    assert started([*run, parent], tmp_path, 9) == (True, "running at the limit")
+    with files[0] as file:
+        assert file.read() == ""  # the child's end is closed: it has died
+    assert started([*run, "print(1 / 0)"], tmp_path, 99) == (
+        False,
+        "FAILED: ZeroDivisionError: division by zero",
+    )
+    well, told = started([*run, "print('| a | nan |\\n(POT skipped)')"], tmp_path, 99)
+    assert well and told.startswith("ended, ") and told.endswith("\n    | nan\n    (POT skipped)")
+
+
+def test_a_check_of_scripts_writes_no_page(scripts):
+    before = {path: path.stat().st_mtime_ns for path in RESULTS.iterdir()}
+    command = [sys.executable, str(RESULTS.parent / "run_all.py"), "--check", "999", "--only"]
+    done = subprocess.run(
+        [*command, "distributed_model"], capture_output=True, text=True, check=True
+    )
+    assert done.stdout.startswith("distributed_model: ended, ")
+    assert done.stdout.endswith("\n1 of 1 scripts start\n")
+    assert {path: path.stat().st_mtime_ns for path in RESULTS.iterdir()} == before
 
 
 def quoted(text):
