@@ -25,7 +25,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from common import Clock, header, structsolve_or_none, table
+from common import Clock, header, of_grid, structsolve_or_none, table
 
 ALPHAS = (100.0, 10.0, 1.0, 0.1, 0.01, 1e-3)
 RADII = np.array([0.125, 0.25, 0.5, 1.0, 2.0])  # of the mean distance
@@ -154,7 +154,7 @@ def main() -> None:
                     one_split(structsolve, X, Y, seed, make is cars) for seed in range(args.splits)
                 ]
             *errors, alphas = zip(*results)
-            middle = f"{np.median(alphas):g}"
+            middle = of_grid(np.median(alphas), ALPHAS)
             print(f"  done: {column} {value}, {clock.cpu:.0f} s", file=sys.stderr, flush=True)
             rows.append([value, len(X), *map(shown, errors), middle, f"{clock.cpu:.1f}"])
         if not rows:

@@ -27,7 +27,7 @@ sys.path.insert(0, str(Path(__file__).resolve().parent))
 os.environ.setdefault("OMP_NUM_THREADS", "1")
 
 import numpy as np
-from common import Clock, header, table
+from common import Clock, header, of_grid, table
 from datasets import data_path
 
 SETS = (
@@ -151,6 +151,7 @@ def one_split(X: np.ndarray, Y: np.ndarray, seed: int, sides: Any) -> dict[str, 
         if len(grid) > 1:
             taus = [kendall(make(v).fit(Z[rest], Y[rest]).predict(Z[held]), Y[held]) for v in grid]
             value = grid[int(np.argmax(taus))]
+            print(f"  {name}, split {seed}: {of_grid(value, grid)}", flush=True)
         with Clock() as clock:
             model = make(value).fit(Z[train], Y[train])
         answers[name] = kendall(model.predict(Z[test]), Y[test]), clock.cpu
