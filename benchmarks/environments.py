@@ -34,6 +34,7 @@ class Environment:
 
 ENVIRONMENTS = {
     "assignment": Environment(("lap==0.5.13", "lapjv==1.3.29")),
+    "dask": Environment(("dask==2026.8.0 distributed==2026.8.0",)),
     # libpecos' own requirements bring torch, which its linear model does not use.
     "extreme": Environment(
         (
@@ -56,6 +57,7 @@ ENVIRONMENTS = {
         )
     ),
     "lp": Environment(("ecos==2.0.14", "ortools==9.15.6755", "cvxopt==1.3.3", "pyscipopt==6.3.0")),
+    "nmslib": Environment(("nmslib==2.1.2",)),
     "pgmpy": Environment(("pgmpy==1.1.2",), beside=False),
     "pot": Environment(("pot==0.9.7.post1",)),
     # Its C files do not compile for Python 3.7 and later.

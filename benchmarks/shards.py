@@ -28,6 +28,7 @@ from datasets import (
     ocr_split,
     tagged_sentences,
 )
+from environments import enter
 
 # C, shards, limit of rounds
 CASES = ((0.02, 4, 10), (0.02, 16, 17), (0.02, 64, None), (1.0, 4, 30), (1.0, 16, None))
@@ -259,6 +260,7 @@ def main() -> None:
     parser.add_argument("--only", choices=("rounds", "sentences", "dask"))
     parser.add_argument("--fewer", type=int, default=1, help="divide the sentences by this")
     given = parser.parse_args()
+    enter("dask")
     header("Rounds over shards, to a certified gap of 1 %")
     if structsolve_or_none() is None:
         return
