@@ -278,7 +278,7 @@ def started(command: list[str], folder: Path, seconds: float) -> tuple[bool, str
         told.seek(0)
         text = told.read()
     if status or "Traceback (most recent call last)" in text:
-        lines = text.strip().splitlines() or [f"status {status}"]
+        lines = re.sub(r"(?m)^Versions: .*", "", text).strip().splitlines() or [f"status {status}"]
         return False, "FAILED: " + next((s for s in lines[::-1] if "Error" in s), lines[-1])
     odd = re.findall(r"\| *(?:nan|failed)\b|.*(?:skipped|not installed).*", text)
     lines = ["running at the limit" if status is None else f"ended, {time.time() - begun:.0f} s"]

@@ -106,10 +106,12 @@ def test_what_is_only_started_is_ended_with_its_children_and_told(scripts, tmp_p
     assert started([*run, parent], tmp_path, 9) == (True, "running at the limit")
     with files[0] as file:
         assert file.read() == ""  # the child's end is closed: it has died
-    assert started([*run, "print(1 / 0)"], tmp_path, 99) == (
-        False,
-        "FAILED: ZeroDivisionError: division by zero",
-    )
+    for code, error in (
+        ("1 / 0", "ZeroDivisionError: division by zero"),
+        ("import atexit; atexit.register(print, 'Versions: 1'); exit('no data')", "no data"),
+        ("import sys; sys.exit(3)", "status 3"),
+    ):
+        assert started([*run, code], tmp_path, 99) == (False, f"FAILED: {error}")
     well, told = started([*run, "print('| a | nan |\\n(POT skipped)')"], tmp_path, 99)
     assert well and told.startswith("ended, ") and told.endswith("\n    | nan\n    (POT skipped)")
 
