@@ -17,6 +17,7 @@ from __future__ import annotations
 
 import argparse
 import time
+import warnings
 from typing import Any
 
 import numpy as np
@@ -222,6 +223,7 @@ def with_dask(X: list[Any], Y: list[Any], workers: int, C: float, shards: int) -
     from structsolve import StructuredSVM
     from structsolve.dask import DaskStructuredSVM
 
+    warnings.filterwarnings("ignore", message="Sending large graph")
     pieces = np.array_split(np.arange(len(X)), shards)
     options = {"threads_per_worker": 1, "processes": True, "dashboard_address": None}
     rows, weights = [], []
