@@ -143,13 +143,13 @@ ARGUMENTS = {
         "--sets small mid lshtc words bibtex rcv1-topics",
         "--sets odp --peers pecos omikuji",
     ],
-    "extreme_memoir": [
-        "--sets mid",
-        "--sets lshtc --parts batches",
-        "--sets lshtc --parts ends",
-        "--sets lshtc --parts l1",
-    ],
+    "extreme_memoir": ["--sets mid lshtc"],
     "extreme_inexact": ["--sets small mid", "--sets lshtc"],
+    "hierarchical_svm": [
+        "--sets unbalanced balanced graph --features 250 --more 8000 --seeds 6",
+        "--sets imclef07a --seeds 5",
+    ],
+    "shared_weights": ["--sets unbalanced", "--features 30 --seeds 2 --more 500"],
     "torch_layers": ["--threads 1 2 4"],
     "neural_parser": [
         "--runs margin ProbLoss --seeds 0 1 2 3 4 5 6 7 --picture docs/pictures/neural_parser.png"

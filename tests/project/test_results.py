@@ -45,6 +45,9 @@ def test_references_that_lead_nowhere_or_to_two_rows_are_refused(scripts):
     table = "| a | s |\n| --- | --- |\n| x | {} |\n"
     texts = {"one": f"{table.format(2)}| xy | 3 |\n\n### below\n\n{table.format(8)}"}
     assert first_page["drawn"]("<<one#below; x; s>>, <<one; xy; s; %.0f>>", texts) == "8, 300"
+    texts["two"] = f"2026-01-02\n{texts['one']}"  # no date below the heading: the section's
+    assert first_page["drawn"]("<<two#below; date>>", texts) == "2026-01-02"
+    del texts["two"]
     assert first_page["drawn"]("<<ratio: one; xy; s // one#below; x; s>>", texts) == "2.7x"
     for reference in (
         "two; x; s",
