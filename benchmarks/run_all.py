@@ -27,6 +27,7 @@ import subprocess
 import sys
 import tempfile
 import time
+from functools import cache
 from pathlib import Path
 
 from environments import ready
@@ -189,8 +190,9 @@ PAPERS = (
 PAGE_OF = {name: page for page, names in PAGES.items() for name in names}
 
 
+@cache
 def commit() -> str:
-    """The commit of the checkout, with a star if files have changed since; nothing without git."""
+    """The commit of the checkout, with a star if files had changed since; nothing without git."""
     described = subprocess.run(
         ["git", "describe", "--always", "--dirty=*", "--exclude=*"],
         cwd=HERE, capture_output=True, text=True, check=False,
@@ -326,6 +328,7 @@ def main() -> int:
         print(f"{len(names) - len(failed)} of {len(names)} scripts start")
         return 1 if failed else 0
     args.output.mkdir(parents=True, exist_ok=True)
+    commit()  # before this run changes pages and pictures
     left = list(names)
     try:
         for name in names:
