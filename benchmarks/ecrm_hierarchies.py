@@ -32,7 +32,7 @@ GAMMAS = (0.3, 1.0, 2.0, 3.0, 5.0)
 ECRM = ("ecrm", "ecrm, intercept")
 # Sets for which the paper's kernel is linear.
 MORE = ("ecrm, unit rows", "ecrm, unit rows, intercept", "ecrm, Gaussian, intercept")
-SVM_C = (0.01, 0.1, 1.0)
+SVM_C = (1e-3, 0.01, 0.1, 1.0)
 SETS = {
     "enron": "linear",
     "imclef07a": "rbf",
@@ -139,7 +139,7 @@ def hsvm(graph: Any, loss: str, X: Any, Y: Any, x: Any, held: np.ndarray) -> tup
     if X.min() >= 0:  # words: rows of unit length
         X, x = unit(X), unit(x)
     scores = {}
-    for alpha in (1e-1, 1e-2, 1e-3, 1e-4):
+    for alpha in (1.0, 1e-1, 1e-2, 1e-3, 1e-4):
         predicted = train(alpha, X[~held], Y[~held]).predict(X[held])
         scores[alpha] = measured(graph, loss, Y[held], predicted)
     alpha = min(scores, key=lambda a: scores[a])
