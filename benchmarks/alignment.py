@@ -5,7 +5,6 @@ the blank.  Losses and gradients are compared.  Milliseconds of CPU time, median
 which both take turns.  torch-struct's AlignmentCRF is left out: it needs genbmm, which no package
 index has.
 
-    pip install torch
     python benchmarks/alignment.py
 """
 
@@ -19,6 +18,7 @@ from functools import partial
 from typing import Any
 
 from common import header, structsolve_or_none, table
+from environments import enter, missing
 
 
 def learn(scores: Any, loss: Callable[[], Any]) -> tuple[float, Any]:
@@ -85,15 +85,14 @@ def main() -> None:
     parser.add_argument("--batch", type=int, default=16)
     parser.add_argument("--rounds", type=int, default=7)
     args = parser.parse_args()
+    enter("layers")
     header("Alignments")
+    print(missing("layers"), end="")
     structsolve = structsolve_or_none()
     if structsolve is None:
         return
-    try:
-        import torch
-    except ImportError as error:
-        print(f"{error}: pip install torch")
-        return
+    import torch
+
     from structsolve.torch import StructuredLoss
 
     torch.manual_seed(0)

@@ -60,7 +60,7 @@ class Compiled(NamedTuple):
 
 def copied(root: Path, folder: Path) -> None:
     """Copy the files that the build reads, without compiled modules and generated C."""
-    for name in ("structsolve", "plugins"):
+    for name in ("structsolve", "plugins", ".ci"):
         ignored = shutil.ignore_patterns("*.so", "*.pyd", "*.c", "__pycache__")
         shutil.copytree(root / name, folder / name, ignore=ignored)
     for path in [*root.glob("*.py"), *root.glob("*.md"), *root.glob("*.toml"), root / "LICENSE"]:

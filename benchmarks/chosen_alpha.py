@@ -27,7 +27,7 @@ from typing import Any
 
 import numpy as np
 import scipy.sparse as sp
-from common import Clock, header, table
+from common import Clock, header, of_grid, table
 from datasets import (
     chunk_matrices,
     data_path,
@@ -294,7 +294,7 @@ def main() -> None:
         within += yes
         rows = task[2].shape[0] if hasattr(task[2], "shape") else len(task[2])
         row = [name, rows, len(splits), f"{tried:.0f}", cpu, alpha, f"{chosen:.4f}"]
-        row += [float(grid[np.argmax(means)]), f"{best:.4f}", f"{error:.4f}"]
+        row += [of_grid(grid[np.argmax(means)], grid), f"{best:.4f}", f"{error:.4f}"]
         row += [f"{(best - chosen) / max(error, 1e-12):.2f} s.e.", "yes" if yes else "**no**"]
         print(table(columns, [row]).splitlines()[2], flush=True)
     print(f"\n{within} of {len(args.sets)} within one standard error.")

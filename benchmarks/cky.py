@@ -4,7 +4,6 @@ TreeCRF of torch-struct has scores of spans with classes, SentCFG those of rules
 take the same scores.  Sentences of one length, float32, one thread.  Wall times are medians over
 rounds in which both take turns; the difference is the largest of losses and gradients.
 
-    pip install torch torch-struct
     python benchmarks/cky.py [--quick]
 """
 
@@ -18,6 +17,7 @@ from collections.abc import Callable
 from typing import Any
 
 from common import header, structsolve_or_none, table
+from environments import enter, missing
 
 
 def medians(calls: dict[str, Callable[[], Any]], rounds: int) -> dict[str, float]:
@@ -129,15 +129,13 @@ def main() -> None:
     parser.add_argument("--rounds", type=int, default=7)
     parser.add_argument("--quick", action="store_true", help="short sentences")
     args = parser.parse_args()
+    enter("layers")
     header("Trees over spans")
+    print(missing("layers"), end="")
     if structsolve_or_none() is None:
         return
-    try:
-        import torch
-        import torch_struct  # noqa: F401
-    except ImportError as error:
-        print(f"{error}: pip install torch torch-struct")
-        return
+    import torch
+
     warnings.filterwarnings("ignore")
     torch.manual_seed(0)
     torch.set_num_threads(1)

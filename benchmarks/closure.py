@@ -18,7 +18,7 @@ from time import process_time
 from typing import Any
 
 import numpy as np
-from common import header, table
+from common import header, quiet, table
 
 SIZES = (50, 100, 500, 2000, 10_000, 50_000)
 CVXPY = ("HIGHS", "CLARABEL", "SCIPY")
@@ -82,7 +82,8 @@ def with_highs(space: Any, examples: Any, n: int) -> tuple[Any, Any]:
     from structsolve.lp.ask import ask_polytopes
 
     polytope = ask_polytopes(space, examples).build(0)
-    highs = highspy.Highs()
+    with quiet():  # the banner of HiGHS 1.16 at construction
+        highs = highspy.Highs()
     highs.silent()
     highs.setOptionValue("threads", 1)
     lp, M = highspy.HighsLp(), len(space.hierarchy)

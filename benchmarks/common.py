@@ -161,6 +161,11 @@ def table(columns: Sequence[str], rows: Sequence[Sequence[object]]) -> str:
     return "\n".join(lines) + "\n"
 
 
+def of_grid(value: float, grid: Iterable[float]) -> str:
+    """A chosen value as text, which says if it is an end of the grid: another may be better."""
+    return f"{value:g}" + " (grid's end)" * (value in (min(grid), max(grid)))
+
+
 def ratio(peer: float | None, ours: float | None) -> str:
     """``peer / ours`` as text: above 1 ours is faster."""
     return f"{peer / ours:.2f}x" if peer and ours else "-"

@@ -25,7 +25,7 @@ from typing import Any
 
 import numpy as np
 import scipy.sparse as sp
-from common import Clock, header, table
+from common import Clock, header, of_grid, table
 from datasets import (
     attribute_matrices,
     chunking_attributes,
@@ -410,7 +410,7 @@ def line_of(name: str, splits: list[Split], kind: str) -> list[Any]:
     alpha = float(np.exp(np.mean(np.log([one.alpha for one in splits]))))
     old = float(means[GRID.index(OLD[kind])])
     cells = [name, splits[0].rows, n, f"{alpha:.2g}", score, tuned, float(spread)]
-    cells += [f"{GRID[best]:g}", float(means[best]), old, peer, " and ".join(missed)]
+    cells += [of_grid(GRID[best], GRID), float(means[best]), old, peer, " and ".join(missed)]
     cells += [f"{np.mean([one.cpu for one in splits]):.2f}"]
     return [f"{x:.4f}" if isinstance(x, float) else "-" if x is None else x for x in cells]
 

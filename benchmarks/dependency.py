@@ -77,8 +77,9 @@ def main() -> None:
     parser.add_argument("--quick", action="store_true", help="2000 training sentences")
     parser.add_argument("--passes", type=int, default=6)
     parser.add_argument("--bits", type=int, default=22)
-    parser.add_argument("--alphas", type=float, nargs="+", default=[3e-4, 1e-4])
-    parser.add_argument("--sgd-alphas", type=float, nargs="+", default=[1e-3, 3e-4, 1e-4])
+    parser.add_argument("--alphas", type=float, nargs="+", default=[1e-3, 3e-3, 3e-4])
+    sgd = [2e-2, 1e-2, 3e-3, 1e-3, 3e-4]
+    parser.add_argument("--sgd-alphas", type=float, nargs="+", default=sgd)
     args = parser.parse_args()
     header("Dependency parsing")
     if structsolve_or_none() is None:

@@ -236,9 +236,9 @@ def main() -> None:
     parser.add_argument("--states", type=int, default=26)
     parser.add_argument("--rounds", type=int, default=200)
     args = parser.parse_args()
-    enter("distributions")
+    enter("layers")
     header("Distributions")
-    print(missing("distributions"))
+    print(missing("layers"))
     if structsolve_or_none() is None:
         return
     warnings.filterwarnings("ignore")

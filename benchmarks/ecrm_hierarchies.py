@@ -23,7 +23,7 @@ from typing import Any
 
 import networkx as nx
 import numpy as np
-from common import Clock, header, structsolve_or_none, table
+from common import Clock, header, of_grid, structsolve_or_none, table
 from datasets import data_path
 
 ALPHAS = [float(a) for a in 10.0 ** np.arange(-5, 1.1, 0.25)]
@@ -32,7 +32,7 @@ GAMMAS = (0.3, 1.0, 2.0, 3.0, 5.0)
 ECRM = ("ecrm", "ecrm, intercept")
 # Sets for which the paper's kernel is linear.
 MORE = ("ecrm, unit rows", "ecrm, unit rows, intercept", "ecrm, Gaussian, intercept")
-SVM_C = (0.01, 0.1, 1.0)
+SVM_C = (1e-3, 0.01, 0.1, 1.0)
 SETS = {
     "enron": "linear",
     "imclef07a": "rbf",
@@ -124,7 +124,8 @@ def ecrm(graph: Any, loss: str, name: str, how: str, X: Any, Y: Any, x: Any) -> 
     ]
     best = min(models, key=lambda model: model.cv_losses_.min())
     gamma = f"gamma {best.kernel_params['gamma']:.2g}, " if best.kernel_params else ""
-    return best.predict(x), f"{gamma}alpha {best.alpha_:.2g}, held out {best.cv_losses_.min():.3f}"
+    alpha, held_out = of_grid(best.alpha_, ALPHAS), best.cv_losses_.min()
+    return best.predict(x), f"{gamma}alpha {alpha}, held out {held_out:.3f}"
 
 
 def hsvm(graph: Any, loss: str, X: Any, Y: Any, x: Any, held: np.ndarray) -> tuple[Any, str]:
@@ -138,11 +139,11 @@ def hsvm(graph: Any, loss: str, X: Any, Y: Any, x: Any, held: np.ndarray) -> tup
     if X.min() >= 0:  # words: rows of unit length
         X, x = unit(X), unit(x)
     scores = {}
-    for alpha in (1e-1, 1e-2, 1e-3, 1e-4):
+    for alpha in (1.0, 1e-1, 1e-2, 1e-3, 1e-4):
         predicted = train(alpha, X[~held], Y[~held]).predict(X[held])
         scores[alpha] = measured(graph, loss, Y[held], predicted)
     alpha = min(scores, key=lambda a: scores[a])
-    return train(alpha, X, Y).predict(x), f"alpha {alpha:g}"
+    return train(alpha, X, Y).predict(x), f"alpha {of_grid(alpha, scores)}"
 
 
 def node_svms(
@@ -169,7 +170,8 @@ def node_svms(
         for C in SVM_C
     }
     C = min(scores, key=lambda c: scores[c])
-    return predictions(C, X, Y, x), f"C {100 * C if gaussian else C:g}"
+    scale = 100 if gaussian else 1
+    return predictions(C, X, Y, x), f"C {of_grid(scale * C, [scale * c for c in SVM_C])}"
 
 
 def run(name: str, methods: list[str]) -> None:

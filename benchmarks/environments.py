@@ -34,14 +34,7 @@ class Environment:
 
 ENVIRONMENTS = {
     "assignment": Environment(("lap==0.5.13", "lapjv==1.3.29")),
-    "distributions": Environment(
-        (
-            "torch==2.13.0",
-            "torch-struct==0.5",
-            "jax==0.10.2",
-            "synjax @ git+https://github.com/google-deepmind/synjax@6de574af85658c1e5608739b958ab20f06050a1b",
-        )
-    ),
+    "dask": Environment(("dask==2026.8.0 distributed==2026.8.0",)),
     # libpecos' own requirements bring torch, which its linear model does not use.
     "extreme": Environment(
         (
@@ -54,8 +47,19 @@ ENVIRONMENTS = {
         beside=False,
     ),
     "hmmlearn": Environment(("hmmlearn==0.3.3",)),
+    "layers": Environment(
+        (
+            "torch==2.13.0",
+            "torch-struct==0.5",
+            "pytorch-crf==0.7.2",
+            "jax==0.10.2",
+            "synjax @ git+https://github.com/google-deepmind/synjax@6de574af85658c1e5608739b958ab20f06050a1b",
+        )
+    ),
     "lp": Environment(("ecos==2.0.14", "ortools==9.15.6755", "cvxopt==1.3.3", "pyscipopt==6.3.0")),
+    "nmslib": Environment(("nmslib==2.1.2",)),
     "pgmpy": Environment(("pgmpy==1.1.2",), beside=False),
+    "pot": Environment(("pot==0.9.7.post1",)),
     # Its C files do not compile for Python 3.7 and later.
     "pystruct": Environment(
         (
@@ -67,6 +71,13 @@ ENVIRONMENTS = {
         ),
         beside=False,
         python="3.6",
+    ),
+    # Its setup.py loads setuptools_scm without the requirements that this has since version 10.
+    "seqeval": Environment(
+        (
+            "setuptools==80.9.0 wheel==0.45.1 setuptools_scm==8.3.1",
+            "--no-build-isolation --no-deps seqeval==1.2.2",
+        )
     ),
     "sklearn-crfsuite": Environment(("sklearn-crfsuite==0.5.0",)),
     "udpipe": Environment(("ufal.udpipe==1.4.0.1",)),

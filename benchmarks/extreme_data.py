@@ -71,7 +71,9 @@ class ExtremeSet:
             for name, rows in (("X", self.X), ("Xt", self.X_test))
             for key in ("indptr", "indices", "data")
         }
-        np.savez(path, **arrays, d=self.X.shape[1], y=self.y, yt=self.y_test)
+        begun = path.with_suffix(".new.npz")  # a file that is there is whole
+        np.savez(begun, **arrays, d=self.X.shape[1], y=self.y, yt=self.y_test)
+        begun.replace(path)
 
     @classmethod
     def load(cls, path: str | Path) -> ExtremeSet:

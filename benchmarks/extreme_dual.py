@@ -16,7 +16,7 @@ import warnings
 from pathlib import Path
 
 import numpy as np
-from common import machine
+from common import header
 from extreme import FOLDER, MOST, data
 from extreme_data import ExtremeSet
 
@@ -114,7 +114,7 @@ def main() -> None:
     parser.add_argument("--limit", type=float, default=100.0, help="seconds of a system at most")
     given = parser.parse_args()
     given.folder.mkdir(parents=True, exist_ok=True)
-    print(machine())
+    header("Many classes: time to a gap of the margin machine")
     for name in given.sets:
         whole = ExtremeSet.load(data(given.folder, name))
         X, y, test, test_y = whole.X, whole.y, whole.X_test[:MOST], whole.y_test[:MOST]

@@ -108,7 +108,9 @@ def save(path: str | Path, sets: tuple[Rows, Rows]) -> None:
         for what, matrix in zip("XY", pair, strict=True):
             for key in ("data", "indices", "indptr", "shape"):
                 arrays[f"{part}_{what}_{key}"] = np.asarray(getattr(matrix, key))
-    np.savez(path, **arrays)
+    begun = Path(path).with_suffix(".new.npz")  # a file that is there is whole
+    np.savez(begun, **arrays)
+    begun.replace(path)
 
 
 def main() -> int:

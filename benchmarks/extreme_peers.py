@@ -281,7 +281,7 @@ class PDSparse(Peer):
         told, spent = self.run("multiPred", path, f"{self.folder}/model.p", "-p", str(TOP), out)
         seconds = re.search(r"pred time=([\d.e+-]+)", told)
         # Reading the model and the rows is not counted, as it is not for others.
-        self.spared += spent - float(seconds[1])
+        self.spared += max(0.0, spent - float(seconds[1]))
         lines = Path(out).read_text().splitlines()
         return np.array([[int(pair.split(":")[0]) for pair in line.split()] for line in lines])
 

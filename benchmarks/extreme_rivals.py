@@ -17,7 +17,8 @@ from pathlib import Path
 
 import numpy as np
 import scipy.sparse as sp
-from common import PICTURES, Clock, machine
+from common import PICTURES, Clock, machine, quiet
+from environments import enter, missing
 from extreme import FOLDER, data
 from extreme_peers import load, one_hot
 
@@ -52,7 +53,7 @@ def compare(X, y, weights: Postings, specs: list[str]) -> list[dict[str, object]
     for spec in specs:
         index = make_rivals(spec)
         try:
-            with Clock() as made:
+            with quiet(), Clock() as made:  # nmslib prints advice
                 index.start(weights)
                 # The first call makes the hashes.
                 ask_rivals(index, weights, X[:1], y[:1], TOP)
@@ -115,9 +116,10 @@ def main() -> None:
     parser.add_argument("--rows", type=int, default=2000)
     parser.add_argument("--specs", nargs="+", default=SPECS)
     options = parser.parse_args()
+    enter("nmslib")
     options.folder.mkdir(parents=True, exist_ok=True)
     print("## Indexes of rivals\n")
-    print(machine())
+    print(f"{missing('nmslib')}{machine()}")
     for name in options.sets:
         X, y, _, _ = load(str(data(options.folder, name)))
         y = y.astype(np.int32)

@@ -80,7 +80,7 @@ def look_up(reference: str, texts: dict[str, str]) -> str:
         end = r"^#+ " if begun[1] else r"(?<=\|)\n\n"
         text = re.split(end, text[begun.end() :], maxsplit=1, flags=re.MULTILINE)[0]
     if rest == ["date"]:
-        return re.findall(r"20\d\d-\d\d-\d\d", text)[0]
+        return re.findall(r"20\d\d-\d\d-\d\d", f"{text}\n{texts[name]}")[0]
     if rest == ["commit"]:
         told = re.search(
             r"(?<![\w-])([0-9a-f]{8})\*?(?![\w-])", re.sub(r"`.*?`", "", text.split("\n")[0])

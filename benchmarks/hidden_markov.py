@@ -8,6 +8,7 @@ sequences; the log-likelihoods of all steps agree to 1e-9 of their size, or the 
 
 from __future__ import annotations
 
+import logging
 import warnings
 from typing import Any
 
@@ -58,6 +59,7 @@ def compare(K: int, V: int, n: int, length: int, rng: np.random.Generator) -> li
 
 def main() -> None:
     enter("hmmlearn")
+    logging.getLogger("hmmlearn").setLevel(logging.ERROR)  # of few rows for the parameters
     header("Hidden Markov models")
     rng = np.random.default_rng(0)
     warnings.simplefilter("ignore")  # more steps would go on

@@ -19,7 +19,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from common import Clock, header, table
+from common import Clock, header, of_grid, table
 from sklearn.linear_model import LogisticRegression
 from sklearn.preprocessing import StandardScaler
 from sklearn.svm import LinearSVC
@@ -119,7 +119,8 @@ def compare(name: str, data: tuple[np.ndarray, ...], only: str | None) -> None:
         exact = float((guess == Y_test).all(axis=1).mean())
         figures = [scores["f1"], scores["macro"]["f1"], exact]
         cells = [f"{100 * figure:.2f}" for figure in figures]
-        rows.append([label, best, *cells, f"{fit.cpu:.2f}", f"{1e3 * predict.cpu:.1f}"])
+        cells += [f"{fit.cpu:.2f}", f"{1e3 * predict.cpu:.1f}"]
+        rows.append([label, of_grid(best, values), *cells])
     levels = Y.shape[1]
     print(f"{name}: {len(X)} training rows, {len(X_test)} test rows, {levels} levels\n")
     columns = [

@@ -26,7 +26,7 @@ from typing import Any
 
 import networkx as nx
 import numpy as np
-from common import Clock, header, table
+from common import Clock, header, of_grid, table
 from datasets import data_path
 
 # Grids of each set and method.  Losses of HSVM grow with the length of paths, so its alphas are
@@ -167,7 +167,7 @@ def accuracy(method: str, parts: Any, alphas: Any, passes: int) -> tuple[float, 
     setting, alpha = best = max(choices, key=lambda choice: hits(choice, train, held))
     both = tuple(np.concatenate(pair) for pair in zip(train, held))
     name = "" if len(SETTINGS[method]) == 1 else " " + " ".join(map(str, setting.values()))
-    return 100 * hits(best, both, test), f"{alpha:g}{name}"
+    return 100 * hits(best, both, test), of_grid(alpha, alphas) + name
 
 
 def main() -> None:

@@ -5,7 +5,6 @@ jit: one batch, the loss of one sentence under ``jax.vmap``, and one call for ea
 one batch without jit, and its loss alone.  Wall times are minima over rounds in which all take
 turns.
 
-    pip install jax
     python benchmarks/jax_layers.py
 """
 
@@ -18,6 +17,7 @@ from typing import Any
 
 import numpy as np
 from common import header, structsolve_or_none, table
+from environments import enter, missing
 
 
 def ways(jax: Any, args: argparse.Namespace) -> dict[str, Any]:
@@ -62,14 +62,13 @@ def main() -> None:
     parser.add_argument("--states", type=int, default=26)
     parser.add_argument("--rounds", type=int, default=50)
     args = parser.parse_args()
+    enter("layers")
     header("JAX layers")
+    print(missing("layers"), end="")
     if structsolve_or_none() is None:
         return
-    try:
-        import jax
-    except ImportError as error:
-        print(f"{error}: pip install jax")
-        return
+    import jax
+
     warnings.filterwarnings("ignore", category=UserWarning)
     calls = ways(jax, args)
     answers = {name: call() for name, call in calls.items()}

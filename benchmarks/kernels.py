@@ -21,7 +21,7 @@ sys.path.insert(0, str(Path(__file__).resolve().parent))
 os.environ.setdefault("OMP_NUM_THREADS", "1")
 
 import numpy as np
-from common import Clock, machine, median_time
+from common import Clock, header, median_time
 from datasets import data_path, mc_letter
 
 SIZES = (0.3, 1.0, 3.0, 10.0, 30.0)
@@ -107,7 +107,7 @@ def main() -> None:
     if options.cache is not None:
         limited(options.cache, options.rows)
         return
-    print(machine())
+    header("Kernel models against SVC")
     for name in options.sets:
         compare(name, options.tol)
     whole = 8e-6 * options.rows**2

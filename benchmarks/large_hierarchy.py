@@ -19,7 +19,7 @@ import time
 from typing import Any
 
 import numpy as np
-from common import header, table
+from common import header, of_grid, table
 from scipy import sparse
 
 COLUMNS = (
@@ -116,8 +116,8 @@ def methods(args: argparse.Namespace) -> list[list[Any]]:
             tried.append((model.score(X[held], y[held]), model.score(X[test], y[test]), alpha))
         chosen = max(tried)
         error = (chosen[1] * (1 - chosen[1]) / len(test)) ** 0.5
-        rows.append([name, f"{chosen[2]:g}", f"{chosen[0]:.3f}", f"{chosen[1]:.3f} ({error:.3f})"])
-        rows[-1].append(f"{seconds:.0f}")
+        rows.append([name, of_grid(chosen[2], args.alphas), f"{chosen[0]:.3f}"])
+        rows[-1] += [f"{chosen[1]:.3f} ({error:.3f})", f"{seconds:.0f}"]
     return rows
 
 

@@ -19,13 +19,13 @@ Plain assignment runs with both raw and scaled features.
 from __future__ import annotations
 
 import argparse
-import os
 import sys
 from pathlib import Path
 from typing import Any
 
 import numpy as np
-from common import Clock, header, structsolve_or_none, table
+from common import Clock, header, of_grid, structsolve_or_none, table
+from datasets import data_path
 
 ALPHAS = (100.0, 10.0, 1.0, 0.1, 0.01, 1e-3)
 RADII = np.array([0.125, 0.25, 0.5, 1.0, 2.0])  # of the mean distance
@@ -138,23 +138,22 @@ def main() -> None:
     args = parser.parse_args()
     header("Matching, learned and plain")
     structsolve = structsolve_or_none()
-    folder = os.environ.get("STRUCTSOLVE_DATA")
-    if structsolve is None or not folder:
-        print("(skipped: STRUCTSOLVE_DATA is not set)" if not folder else "")
+    if structsolve is None:
         return
+    folder = data_path()
     for title, column, values, make in (
         ("CMU house, 30 landmarks", "frames apart", args.separations, house),
         ("Cars, 30 pairs", "outliers", args.outliers, cars),
     ):
         rows = []
         for value in values:
-            X, Y = make(Path(folder), value)
+            X, Y = make(folder, value)
             with Clock() as clock:
                 results = [
                     one_split(structsolve, X, Y, seed, make is cars) for seed in range(args.splits)
                 ]
             *errors, alphas = zip(*results)
-            middle = f"{np.median(alphas):g}"
+            middle = of_grid(np.median(alphas), ALPHAS)
             print(f"  done: {column} {value}, {clock.cpu:.0f} s", file=sys.stderr, flush=True)
             rows.append([value, len(X), *map(shown, errors), middle, f"{clock.cpu:.1f}"])
         if not rows:

@@ -20,7 +20,7 @@ from itertools import repeat
 from typing import Any
 
 import numpy as np
-from common import Clock, header, structsolve_or_none, table
+from common import Clock, header, of_grid, structsolve_or_none, table
 from datasets import multilabel
 from ours import over_hull
 
@@ -164,7 +164,7 @@ def of_set(structsolve: Any, name: str, args: argparse.Namespace) -> Iterator[li
             model.fit(X, Y)
         predicted = model.predict(Xt)
         cells = [f"{run} ({way})" if way != run.split(",")[0] else run]
-        cells += [f"{alpha:g}", f"{score:.4f}", *measures(Yt, predicted)]
+        cells += [of_grid(alpha, grid), f"{score:.4f}", *measures(Yt, predicted)]
         cells += [f"{thesis[run]:.3f}" if run in thesis else ""]
         cells += [f"{predicted.sum(axis=1).mean():.2f}", f"{clock.cpu:.2f}", f"{choosing.cpu:.1f}"]
         if run == PEER:

@@ -17,7 +17,7 @@ import subprocess
 import sys
 
 import pycrfsuite
-from common import Clock, machine, median_time
+from common import Clock, header, median_time
 from datasets import conll2000
 from latency import names
 
@@ -70,7 +70,7 @@ def main() -> None:
     if options.first:
         print(first_call(*options.first, 5000))
         return
-    print(machine())
+    header("Matrices of named features")
     sentences, labels = conll2000("train")
     items = [conll_features(sentence) for sentence in sentences]
     features = sum(len(item) for sentence in items for item in sentence)

@@ -119,7 +119,7 @@ def main() -> None:
     if structsolve_or_none() is None:
         return
     # An oracle that returns a constant label does not maximise, so training warns.
-    warnings.filterwarnings("ignore", message=".*does not find the best labels")
+    warnings.filterwarnings("ignore", message=".*does not find the best labels|the model predicts")
     rng = np.random.default_rng(0)
     X = [rng.normal(size=(8, args.features)) for _ in range(args.examples)]
     Y = [np.append(rng.integers(0, 26, 7), i % 26) for i in range(args.examples)]

@@ -16,7 +16,7 @@ import argparse
 from collections.abc import Callable, Iterator
 from typing import Any
 
-from common import Clock, header, table
+from common import Clock, header, of_grid, table
 from datasets import attribute_matrices, chunked_sentences, rare_names
 from peers import Crfsuite
 
@@ -89,7 +89,7 @@ def tuned(train: list[Any], y: list[Any], whole: Side) -> Iterator[list[Any]]:
         seconds = tried[PASSES[-1], k][0] - tried[PASSES[0], k][0]
         spent, f1 = final(settings[k], passes)
         told = ", ".join(f"{key}={value:g}" for key, value in settings[k].items())
-        row = [learner, side, told or "-", passes, f"{tried[passes, k][1]:.2f}"]
+        row = [learner, side, told or "-", of_grid(passes, PASSES), f"{tried[passes, k][1]:.2f}"]
         yield [*row, seconds / (PASSES[-1] - PASSES[0]), spent, f"{f1:.2f}"]
 
 

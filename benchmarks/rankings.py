@@ -27,7 +27,7 @@ sys.path.insert(0, str(Path(__file__).resolve().parent))
 os.environ.setdefault("OMP_NUM_THREADS", "1")
 
 import numpy as np
-from common import Clock, header, table
+from common import Clock, header, of_grid, table
 from datasets import data_path
 
 SETS = (
@@ -138,7 +138,7 @@ def sides() -> dict[str, tuple[Any, tuple[Any, ...]]]:
     return made
 
 
-def one_split(X: np.ndarray, Y: np.ndarray, seed: int, sides: Any) -> dict[str, tuple[float, ...]]:
+def one_split(X: np.ndarray, Y: np.ndarray, seed: int, sides: Any) -> dict[str, tuple[Any, ...]]:
     order = np.random.default_rng(seed).permutation(len(X))
     n = int(0.6 * len(X))
     train, test = order[:n], order[n:]
@@ -153,7 +153,8 @@ def one_split(X: np.ndarray, Y: np.ndarray, seed: int, sides: Any) -> dict[str, 
             value = grid[int(np.argmax(taus))]
         with Clock() as clock:
             model = make(value).fit(Z[train], Y[train])
-        answers[name] = kendall(model.predict(Z[test]), Y[test]), clock.cpu
+        told = of_grid(value, grid) if len(grid) > 1 else "-"
+        answers[name] = kendall(model.predict(Z[test]), Y[test]), clock.cpu, told
     return answers
 
 
@@ -172,12 +173,15 @@ def main() -> None:
         splits = [one_split(X, Y, seed, own) for seed in range(count)]
         rows = []
         for side in own:
-            taus, seconds = np.array([split[side] for split in splits]).T
-            error = taus.std() / np.sqrt(max(len(taus) - 1, 1))
-            rows.append([side, f"{taus.mean():.4f}", f"{error:.4f}", f"{np.median(seconds):.3f}"])
+            taus, seconds, told = zip(*(split[side] for split in splits))
+            error = np.std(taus) / np.sqrt(max(len(taus) - 1, 1))
+            rows.append([side, f"{np.mean(taus):.4f}", f"{error:.4f}", f"{np.median(seconds):.3f}"])
+            rows[-1].append(", ".join(sorted(set(told))))
         size = f"{len(X)} rows, {X.shape[1]} features, {Y.shape[1]} labels"
         print(f"{name}: {size}, {count} splits\n")
-        print(table(["side", "Kendall's tau", "s.e.", "CPU s of a fit"], rows), flush=True)
+        print(
+            table(["side", "Kendall's tau", "s.e.", "CPU s of a fit", "chosen"], rows), flush=True
+        )
 
 
 if __name__ == "__main__":

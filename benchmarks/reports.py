@@ -24,6 +24,7 @@ from typing import Any
 
 import numpy as np
 from common import header, median_time, table
+from environments import enter
 
 MARKS = {"conll": "BIES", "IOB1": "BI", "IOB2": "BI", "IOE1": "IE", "IOE2": "IE", "IOBES": "BIES"}
 MARKS["BILOU"] = "BILU"
@@ -209,6 +210,7 @@ def main() -> None:
     parser.add_argument("--repeat", type=int, default=2)
     args = parser.parse_args()
     warnings.simplefilter("ignore")
+    enter("seqeval")
     header("reports of spans and hierarchies")
     spans(args.sequences, args.repeat)
     hierarchies(args.paths, args.repeat)

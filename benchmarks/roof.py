@@ -19,7 +19,7 @@ from time import process_time
 from typing import Any
 
 import numpy as np
-from common import header, structsolve_or_none, table
+from common import header, quiet, structsolve_or_none, table
 from datasets import multilabel
 
 FORMS = ("standard", "smallest")
@@ -98,7 +98,8 @@ def with_highs(models: list[Any], form: str, options: dict[str, Any]) -> tuple[A
     import highspy
 
     program = polytope(models[0], form)
-    highs = highspy.Highs()
+    with quiet():  # the banner of HiGHS 1.16 at construction
+        highs = highspy.Highs()
     highs.silent()
     highs.setOptionValue("threads", 1)
     for name, value in options.items():

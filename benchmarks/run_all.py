@@ -3,6 +3,10 @@
     STRUCTSOLVE_DATA=../shared/data python benchmarks/run_all.py
     STRUCTSOLVE_DATA=../shared/data python benchmarks/run_all.py --paper
     STRUCTSOLVE_DATA=../shared/data python benchmarks/run_all.py --only gap_ocr decode
+    STRUCTSOLVE_DATA=../shared/data python benchmarks/run_all.py --paper --check
+
+With ``--check`` each run is only started: it is ended after a minute, or the seconds given, and
+one line says what came of it.  It runs on a copy of the scripts, so no page or picture changes.
 
 A section has the command, the commit, the date and the duration; text between sections stays, and
 so do sections of benchmarks that were left out or that failed.  What failed, or was not reached
@@ -13,16 +17,24 @@ status 1.  At the end the first page and the README's table are drawn anew.
 from __future__ import annotations
 
 import argparse
+import contextlib
 import datetime
 import os
+import re
+import shutil
 import signal
 import subprocess
 import sys
+import tempfile
 import time
+from functools import cache
 from pathlib import Path
+
+from environments import ready
 
 HERE = Path(__file__).resolve().parent
 EXAMPLES = HERE.parent / "docs" / "examples"
+ONE_THREAD = {"OMP_NUM_THREADS": "1", "OPENBLAS_NUM_THREADS": "1"}
 #: The sections of each page of ``results/``, in order; those of no script are written by tests.
 PAGES = {
     "sequences": (
@@ -132,13 +144,13 @@ ARGUMENTS = {
         "--sets small mid lshtc words bibtex rcv1-topics",
         "--sets odp --peers pecos omikuji",
     ],
-    "extreme_memoir": [
-        "--sets mid",
-        "--sets lshtc --parts batches",
-        "--sets lshtc --parts ends",
-        "--sets lshtc --parts l1",
-    ],
+    "extreme_memoir": ["--sets mid lshtc"],
     "extreme_inexact": ["--sets small mid", "--sets lshtc"],
+    "hierarchical_svm": [
+        "--sets unbalanced balanced graph --features 250 --more 8000 --seeds 6",
+        "--sets imclef07a --seeds 5",
+    ],
+    "shared_weights": ["--sets unbalanced", "--features 30 --seeds 2 --more 500"],
     "torch_layers": ["--threads 1 2 4"],
     "neural_parser": [
         "--runs margin ProbLoss --seeds 0 1 2 3 4 5 6 7 --picture docs/pictures/neural_parser.png"
@@ -178,8 +190,9 @@ PAPERS = (
 PAGE_OF = {name: page for page, names in PAGES.items() for name in names}
 
 
+@cache
 def commit() -> str:
-    """The commit of the checkout, with a star if files have changed since; nothing without git."""
+    """The commit of the checkout, with a star if files had changed since; nothing without git."""
     described = subprocess.run(
         ["git", "describe", "--always", "--dirty=*", "--exclude=*"],
         cwd=HERE, capture_output=True, text=True, check=False,
@@ -189,11 +202,11 @@ def commit() -> str:
 
 def output(command: list[str]) -> list[str] | None:
     """The lines that a script prints, without its comments; None if it failed."""
-    environment = os.environ | {"OMP_NUM_THREADS": "1", "OPENBLAS_NUM_THREADS": "1"}
     lines = []
     with subprocess.Popen(
-        command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, env=environment
-    ) as process:
+        command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True,
+        env=os.environ | ONE_THREAD,
+    ) as process:  # fmt: skip
         assert process.stdout is not None
         try:
             for line in process.stdout:
@@ -205,14 +218,21 @@ def output(command: list[str]) -> list[str] | None:
     return None if process.returncode else [s for s in lines if not s.startswith("<!--")]
 
 
+def called(name: str) -> tuple[str, Path]:
+    """The Python and the script of a benchmark; examples of the docs need torch."""
+    script = HERE / f"{name}.py"
+    if script.exists():
+        return sys.executable, script
+    return str(ready("layers")), EXAMPLES / script.name
+
+
 def run(name: str) -> str | None:
     """The section of the report that a script makes; None if one of its runs failed."""
-    folder = HERE if (HERE / f"{name}.py").exists() else EXAMPLES
-    script = folder / f"{name}.py"
+    python, script = called(name)
     text, runs, minutes = "", ARGUMENTS.get(name, [""]), []
     for arguments in runs:
         start = time.time()
-        lines = output([sys.executable, str(script), *arguments.split()])
+        lines = output([python, str(script), *arguments.split()])
         if lines is None:
             return None
         if text and lines[0].startswith("## "):
@@ -237,6 +257,56 @@ def put(page: Path, name: str, section: str) -> None:
     new.replace(page)
 
 
+def started(command: list[str], folder: Path, seconds: float) -> tuple[bool, str]:
+    """Whether a command ended well or still ran after so many seconds, and what to tell of it."""
+    environment = os.environ | ONE_THREAD | {"TMPDIR": str(folder)}
+    if "STRUCTSOLVE_DATA" in environment:
+        environment["STRUCTSOLVE_DATA"] = os.path.abspath(environment["STRUCTSOLVE_DATA"])
+    begun, status = time.time(), None
+    with (
+        tempfile.TemporaryFile("w+", errors="replace") as told,
+        subprocess.Popen(
+            command, cwd=folder, env=environment, start_new_session=True,
+            stdin=subprocess.DEVNULL, stdout=told, stderr=subprocess.STDOUT,
+        ) as process,
+    ):  # fmt: skip
+        try:
+            status = process.wait(seconds)
+        except subprocess.TimeoutExpired:
+            pass
+        finally:
+            with contextlib.suppress(ProcessLookupError):
+                os.killpg(process.pid, signal.SIGKILL)
+        told.seek(0)
+        text = told.read()
+    if status or "Traceback (most recent call last)" in text:
+        lines = re.sub(r"(?m)^Versions: .*", "", text).strip().splitlines() or [f"status {status}"]
+        return False, "FAILED: " + next((s for s in lines[::-1] if "Error" in s), lines[-1])
+    odd = re.findall(r"\| *(?:nan|failed)\b|.*(?:skipped|not installed).*", text)
+    lines = ["running at the limit" if status is None else f"ended, {time.time() - begun:.0f} s"]
+    return True, "\n    ".join([*lines, *odd])
+
+
+def check(names: list[str], seconds: float) -> list[str]:
+    """Start every run of some scripts in a copy of the checkout; return those that fail."""
+    failed = []
+    with tempfile.TemporaryDirectory(ignore_cleanup_errors=True) as copy:
+        for path in HERE.parent.iterdir():
+            if path.name in ("benchmarks", "docs"):
+                shutil.copytree(path, Path(copy, path.name))
+            else:
+                Path(copy, path.name).symlink_to(path)
+        for name in names:
+            python, script = called(name)
+            for arguments in ARGUMENTS.get(name, [""]):
+                call = [python, str(script.relative_to(HERE.parent)), *arguments.split()]
+                well, told = started(call, Path(copy), seconds)
+                print(f"{name} {arguments}".strip() + f": {told}", flush=True)
+                if not well and name not in failed:
+                    failed.append(name)
+    return failed
+
+
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     which = parser.add_mutually_exclusive_group()
@@ -244,12 +314,21 @@ def main() -> int:
     which.add_argument("--paper", action="store_true", help="those beside the papers' tables")
     which.add_argument("--peers", action="store_true", help="those beside the field's tools")
     parser.add_argument("--output", type=Path, default=HERE / "results", help="folder of pages")
+    parser.add_argument(
+        "--check", nargs="?", type=float, const=60.0, metavar="SECONDS",
+        help="only start each run, end it after so many seconds (60), write no page",
+    )  # fmt: skip
     args = parser.parse_args()
     names = args.only
     if args.paper or args.peers:
         names = [name for name in PAGE_OF if (name in PAPERS) == args.paper]
-    args.output.mkdir(parents=True, exist_ok=True)
     signal.signal(signal.SIGTERM, signal.default_int_handler)
+    if args.check:
+        failed = check(names, args.check)
+        print(f"{len(names) - len(failed)} of {len(names)} scripts start")
+        return 1 if failed else 0
+    args.output.mkdir(parents=True, exist_ok=True)
+    commit()  # before this run changes pages and pictures
     left = list(names)
     try:
         for name in names:

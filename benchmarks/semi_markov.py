@@ -7,9 +7,8 @@ of tagging the test set (the best of `--repeat` turns), and span F1.
 The layer: the negative log-likelihood of a batch of segmentations and its gradients, in float32,
 beside the partition function of torch-struct's SemiMarkovCRF, whose tables of a score for each
 length and pair of classes are made of the same scores; milliseconds of CPU time, medians over
-rounds in which both take turns.  Without torch-struct this part is left out:
+rounds in which both take turns.
 
-    pip install torch torch-struct
     STRUCTSOLVE_DATA=... python benchmarks/semi_markov.py
 """
 
@@ -26,6 +25,7 @@ from typing import Any
 import numpy as np
 from common import Clock, header, structsolve_or_none, table
 from datasets import chunk_matrices
+from environments import enter, missing
 
 RUNS = {
     "chain of tags": ("chain", "hamming"),
@@ -107,12 +107,8 @@ def learn(scores: dict[str, Any], loss: Callable[[], Any]) -> list[Any]:
 
 def layers(structsolve: Any, args: argparse.Namespace) -> None:
     """Print milliseconds of the layer and of torch-struct."""
-    try:
-        import torch
-        import torch_struct  # noqa: F401
-    except ImportError as error:
-        print(f"layers: {error}: pip install torch torch-struct")
-        return
+    import torch
+
     from structsolve.torch import StructuredLoss
 
     warnings.filterwarnings("ignore", category=UserWarning)
@@ -158,7 +154,9 @@ def main() -> None:
     parser.add_argument("--rounds", type=int, default=7)
     parser.add_argument("--layers-only", action="store_true", help="without CoNLL-2000")
     args = parser.parse_args()
+    enter("layers")
     header("Segmentations")
+    print(missing("layers"), end="")
     structsolve = structsolve_or_none()
     if structsolve is None:
         return

@@ -17,6 +17,7 @@ from __future__ import annotations
 
 import argparse
 import time
+import warnings
 from typing import Any
 
 import numpy as np
@@ -28,6 +29,7 @@ from datasets import (
     ocr_split,
     tagged_sentences,
 )
+from environments import enter
 
 # C, shards, limit of rounds
 CASES = ((0.02, 4, 10), (0.02, 16, 17), (0.02, 64, None), (1.0, 4, 30), (1.0, 16, None))
@@ -221,6 +223,7 @@ def with_dask(X: list[Any], Y: list[Any], workers: int, C: float, shards: int) -
     from structsolve import StructuredSVM
     from structsolve.dask import DaskStructuredSVM
 
+    warnings.filterwarnings("ignore", message="Sending large graph")
     pieces = np.array_split(np.arange(len(X)), shards)
     options = {"threads_per_worker": 1, "processes": True, "dashboard_address": None}
     rows, weights = [], []
@@ -259,6 +262,7 @@ def main() -> None:
     parser.add_argument("--only", choices=("rounds", "sentences", "dask"))
     parser.add_argument("--fewer", type=int, default=1, help="divide the sentences by this")
     given = parser.parse_args()
+    enter("dask")
     header("Rounds over shards, to a certified gap of 1 %")
     if structsolve_or_none() is None:
         return

@@ -24,7 +24,7 @@ import warnings
 from typing import Any
 
 import numpy as np
-from common import header, table
+from common import header, of_grid, table
 from hierarchical_svm import split
 from norms import binary_tree
 
@@ -130,7 +130,8 @@ def run(name: str, seed: int, d: int, more: int) -> dict[str, tuple[float, float
         above = 100 * (same.objective / joint.bound - 1)
         by_level = np.array([*inner, fit.weights[leaf].mean()])
         results[rule] = fit.accuracy(test), above, by_level
-        print(f"  {name}, seed {seed}, {rule}: {results[rule][0]:.2f}, alpha {alpha:g}", flush=True)
+        told = f"{results[rule][0]:.2f}, alpha {of_grid(alpha, ALPHAS)}"
+        print(f"  {name}, seed {seed}, {rule}: {told}", flush=True)
     return results
 
 

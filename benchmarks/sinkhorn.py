@@ -5,7 +5,7 @@ any scale) get the least number of iterations, from a doubling list, whose round
 1e-8 of our value; a dash means that 5120 do not suffice or that numbers overflow.  POT has no
 Euclidean projection; only our time is printed.  Gaps are proved by ours, relative to the value.
 
-    python benchmarks/sinkhorn.py        # with `pip install pot`
+    python benchmarks/sinkhorn.py
 """
 
 from __future__ import annotations
@@ -18,6 +18,7 @@ from typing import Any
 
 import numpy as np
 from common import header, ratio, structsolve_or_none, table
+from environments import enter, missing
 
 GAP = 1e-8
 LIMIT = 5_120
@@ -101,14 +102,13 @@ def main() -> None:
     parser.add_argument("--sizes", nargs="+", type=int, default=(5, 10, 20, 50, 100))
     parser.add_argument("--scales", nargs="+", type=float, default=(1.0, 3.0, 10.0, 100.0))
     args = parser.parse_args()
+    enter("pot")
     header("Projection onto doubly stochastic matrices")
+    print(missing("pot"), end="")
     if structsolve_or_none() is None:
         return
-    try:
-        import ot
-    except ImportError:
-        print("(POT skipped: the package `pot` is not installed)\n", flush=True)
-        ot = None
+    import ot
+
     from structsolve import Block, Examples
     from structsolve.part_layout import PartLayout
     from structsolve.plugins.permutation._projections import AssignmentProjection
@@ -126,10 +126,8 @@ def main() -> None:
             theta = scale * rng.normal(size=(n, n))
             seconds, gap, best = ours(entropy, theta)
             other, other_gap, _ = ours(euclidean, theta)
-            plain = stable = (None, None)
-            if ot is not None:
-                plain = pot_time(ot, theta, "sinkhorn", best)
-                stable = pot_time(ot, theta, "sinkhorn_log", best)
+            plain = pot_time(ot, theta, "sinkhorn", best)
+            stable = pot_time(ot, theta, "sinkhorn_log", best)
             rows.append(
                 [n, scale, 1e6 * seconds, f"{gap:.0e}"]
                 + [x for t, k in (plain, stable) for x in (t and 1e6 * t, k)]

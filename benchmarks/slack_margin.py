@@ -32,7 +32,7 @@ from typing import Any
 
 import numpy as np
 import scipy.sparse as sp
-from common import append, header, in_processes, structsolve_or_none, table
+from common import append, header, in_processes, of_grid, structsolve_or_none, table
 from datasets import hierarchical, multilabel
 from ecrm_hierarchies import load, measured
 from multilabel import micro_f1
@@ -190,7 +190,8 @@ def print_tables(fits: dict[tuple[Any, ...], dict[str, Any]], names: list[str]) 
                 cells += ["" if loss is None else f"{loss:.4f}", f"{one['labels']:.2f}"]
                 cells += [str(one["passes"]), f"{one['gap']:.3f}", f"{one['seconds']:.0f}"]
                 cells += [", ".join(f"{a:g}: {some[a]['valid']:.3f}" for a in sorted(some))]
-                rows.append([name + f", split {seed}" * (splits > 1), run, f"{alpha:g}", *cells])
+                row = [name + f", split {seed}" * (splits > 1), run, of_grid(alpha, some)]
+                rows.append([*row, *cells])
             if len(best) == 2:
                 pairs.append((best[0], best[1]))
         for column, run in enumerate(RUNS if len(pairs) > 1 else ()):

@@ -9,7 +9,6 @@ not, without and with relations of arcs, against the partition function of torch
 times are medians over rounds in which all take turns, each for a few successive calls, as in
 training; losses and gradients are compared.
 
-    pip install torch pytorch-crf torch-struct
     python benchmarks/torch_layers.py --threads 1 2 4
 """
 
@@ -26,6 +25,7 @@ from collections.abc import Callable
 from typing import Any
 
 from common import header, structsolve_or_none, table
+from environments import enter, missing
 
 #: Calls per turn; seconds after which a call gets no more turns.
 CALLS, SECONDS = 10, 3
@@ -275,16 +275,13 @@ def main() -> None:
     parser.add_argument("--threads", type=int, nargs="+", default=[1])
     parser.add_argument("--quick", action="store_true", help="without torch-struct's chains")
     args = parser.parse_args()
+    enter("layers")
     header("PyTorch layers")
+    print(missing("layers"), end="")
     if structsolve_or_none() is None:
         return
-    try:
-        import torch
-        import torch_struct  # noqa: F401
-        import torchcrf  # noqa: F401
-    except ImportError as error:
-        print(f"{error}: pip install torch pytorch-crf torch-struct")
-        return
+    import torch
+
     warnings.filterwarnings("ignore", category=UserWarning)
     torch.manual_seed(0)
     torch.set_num_threads(1)

@@ -1,7 +1,9 @@
 """The pages of benchmarks/results: what is drawn from them is fresh, what is quoted is there."""
 
+import os
 import re
 import runpy
+import subprocess
 import sys
 
 import pytest
@@ -43,6 +45,9 @@ def test_references_that_lead_nowhere_or_to_two_rows_are_refused(scripts):
     table = "| a | s |\n| --- | --- |\n| x | {} |\n"
     texts = {"one": f"{table.format(2)}| xy | 3 |\n\n### below\n\n{table.format(8)}"}
     assert first_page["drawn"]("<<one#below; x; s>>, <<one; xy; s; %.0f>>", texts) == "8, 300"
+    texts["two"] = f"2026-01-02\n{texts['one']}"  # no date below the heading: the section's
+    assert first_page["drawn"]("<<two#below; date>>", texts) == "2026-01-02"
+    del texts["two"]
     assert first_page["drawn"]("<<ratio: one; xy; s // one#below; x; s>>", texts) == "2.7x"
     for reference in (
         "two; x; s",
@@ -69,7 +74,13 @@ def test_every_script_has_a_page_and_every_section_a_script(scripts):
         assert set(sections) - by_tests <= set(names), page
         for name in names:
             folders = (ROOT / "benchmarks", ROOT / "docs" / "examples")
-            assert any((folder / f"{name}.py").exists() for folder in folders), name
+            paths = [
+                folder / f"{name}.py" for folder in folders if (folder / f"{name}.py").exists()
+            ]
+            assert paths, name
+            if paths[0].parent.name == "benchmarks":  # others: neural_training.py
+                text = paths[0].read_text("utf-8")
+                assert re.search(r"header\(|\"## ", text), f"{name} prints no title"
 
 
 def test_a_section_is_put_in_its_place_and_the_text_around_it_stays(scripts, tmp_path):
@@ -81,6 +92,48 @@ def test_a_section_is_put_in_its_place_and_the_text_around_it_stays(scripts, tmp
     assert page.read_text() == "# Title\n\n" + new + "\nA note.\n\n" + sections[1]
     put(page, "c", sections[0].replace("a -->", "c -->"))
     assert page.read_text().endswith("<!-- end c -->\n") and list(tmp_path.iterdir()) == [page]
+
+
+def test_what_is_only_started_is_ended_with_its_children_and_told(scripts, tmp_path, monkeypatch):
+    started, alive = scripts["run_all"]["started"], tmp_path / "alive"
+    os.mkfifo(alive)
+    child = f"f = open({str(alive)!r}, 'w', 1); print(1, file=f)\n"
+    child += "import time; time.sleep(60); print(2, file=f)"
+    parent = f"import subprocess, sys; subprocess.run([sys.executable, '-c', {child!r}])"
+    files = []
+
+    class Popen(subprocess.Popen):
+        def wait(self, timeout=None):
+            if timeout == 9:  # the limit is over once the child runs
+                files.append(alive.open())
+                assert files[0].readline() == "1\n"
+                raise subprocess.TimeoutExpired(self.args, timeout)
+            return super().wait(timeout)
+
+    monkeypatch.setattr(subprocess, "Popen", Popen)
+    run = [sys.executable, "-c"]
+    assert started([*run, parent], tmp_path, 9) == (True, "running at the limit")
+    with files[0] as file:
+        assert file.read() == ""  # the child's end is closed: it has died
+    for code, error in (
+        ("1 / 0", "ZeroDivisionError: division by zero"),
+        ("import atexit; atexit.register(print, 'Versions: 1'); exit('no data')", "no data"),
+        ("import sys; sys.exit(3)", "status 3"),
+    ):
+        assert started([*run, code], tmp_path, 99) == (False, f"FAILED: {error}")
+    well, told = started([*run, "print('| a | nan |\\n(POT skipped)')"], tmp_path, 99)
+    assert well and told.startswith("ended, ") and told.endswith("\n    | nan\n    (POT skipped)")
+
+
+def test_a_check_of_scripts_writes_no_page(scripts):
+    before = {path: path.stat().st_mtime_ns for path in RESULTS.iterdir()}
+    command = [sys.executable, str(RESULTS.parent / "run_all.py"), "--check", "999", "--only"]
+    done = subprocess.run(
+        [*command, "distributed_model"], capture_output=True, text=True, check=True
+    )
+    assert done.stdout.startswith("distributed_model: ended, ")
+    assert done.stdout.endswith("\n1 of 1 scripts start\n")
+    assert {path: path.stat().st_mtime_ns for path in RESULTS.iterdir()} == before
 
 
 def quoted(text):
