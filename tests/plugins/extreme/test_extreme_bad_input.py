@@ -359,3 +359,11 @@ def test_rivals_that_no_one_would_read(data):
 def test_numbers_beyond_all_machine_numbers_are_refused_by_name(name, data):
     """Found by the fuzzer: an OverflowError, and a TypeError from NumPy."""
     refused(f"{name} is 1000", ExtremeSVM(**{name: 10**400}).fit, *data)
+
+
+@pytest.mark.parametrize("solver", ["softmax", "memoir", "dual"])
+@pytest.mark.filterwarnings("ignore:X. .* rows are far from length 1")
+def test_weights_that_overflow_are_told(solver, data):
+    """Softmax regression dropped those that were NaN, and returned the intercepts."""
+    model = ExtremeSVM(solver=solver, surrogate="crf", alpha=1e-12, max_iter=5)
+    refused("weights that are not finite in pass", model.fit, data[0] * 3e38, data[1])
