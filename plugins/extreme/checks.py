@@ -16,6 +16,7 @@ from structsolve.utils.sparse import valid_csr
 
 #: Features and classes are numbered by 32-bit integers.
 MOST = 2**31 - 1
+FLOAT_MOST = float(np.finfo(np.float32).max)
 
 
 def read_rows(X: Any, n_features: int | None, max_memory: float | None = None) -> sp.csr_matrix:
@@ -74,7 +75,7 @@ def read_rows(X: Any, n_features: int | None, max_memory: float | None = None) -
     with np.errstate(over="ignore"):
         values = (given.data if is_sparse(given) else given).astype(np.float32, copy=False)
     if not np.isfinite(values).all():
-        refuse_infinite(given, offsets) if not _finite(given) else _refuse_large(given)
+        refuse_infinite(given, offsets) if not _finite(given) else refuse_large(given, FLOAT_MOST)
     if is_sparse(given) and values.all():
         return _rows(values, given.indices, given.indptr, given.shape)
     if is_sparse(given):  # solvers would take steps on stored zeros
@@ -89,14 +90,28 @@ def _finite(X: Any) -> bool:
     return bool(np.isfinite(X.data if is_sparse(X) else X).all())
 
 
-def _refuse_large(X: Any) -> None:
-    """Raise the error that names the first value beyond float32."""
+def refuse_large(X: Any, most: float) -> None:
+    """Refuse features for which numbers of float32 do not suffice.
+
+    Parameters
+    ----------
+    X : array or scipy.sparse matrix
+    most : float
+        Largest absolute value.
+
+    Raises
+    ------
+    ValueError
+        Names the first value beyond it.
+    """
+    if np.abs(X.data if is_sparse(X) else X).max(initial=0) <= most:
+        return
     X = sp.csr_matrix(X)
-    k = int(np.flatnonzero(np.abs(X.data) > np.finfo(np.float32).max)[0])
+    k = int(np.flatnonzero(np.abs(X.data) > most)[0])
     i = int(np.searchsorted(X.indptr, k, side="right")) - 1
     raise ValueError(
-        f"X, example {i}: found {X.data[k]:g} for feature {X.indices[k]}, expected values within "
-        "float32, below 3.4e38: scale the features to values around 1"
+        f"X, example {i}: found {X.data[k]:g} for feature {X.indices[k]}, expected values "
+        f"within {most:.2g}, as scores are float32: scale the features to values around 1"
     )
 
 

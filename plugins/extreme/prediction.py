@@ -16,6 +16,7 @@ from structsolve.plugins.extreme.checks import (
     encode,
     read_labels,
     read_rows,
+    refuse_large,
     refuse_unknown,
     some_rows,
 )
@@ -239,7 +240,9 @@ class ExtremePredictionMixin(LogProbaMixin, CommonMixin):
     def _read(self, X: Any) -> sp.csr_matrix:
         self._require_fitted()
         self._check_names(X)
-        return read_rows(X, self.n_features_in_, self.max_memory)
+        rows = read_rows(X, self.n_features_in_, self.max_memory)
+        refuse_large(rows, self._weights.most)
+        return rows
 
     def _top(self, X: sp.csr_matrix, k: int) -> tuple[np.ndarray, np.ndarray]:
         return self._weights.top(X, k, n_jobs=effective_jobs(self.n_jobs))[:2]

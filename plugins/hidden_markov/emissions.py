@@ -202,6 +202,8 @@ class Gaussian:
             The message names the example.
         """
         flat, offsets = packing.stack_rows(X, None if learn else self.means.shape[1])
+        if not flat.shape[1]:
+            raise ValueError("X: found rows of no columns, expected at least one number in each")
         if packing.is_sparse(flat):
             flat = flat.toarray()
         if not np.isfinite(flat).all():

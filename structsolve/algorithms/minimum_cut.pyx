@@ -28,6 +28,9 @@ class MinimumCut(NamedTuple):
     flow: "float"
 
 
+# A flow and a cut whose values differ more are not the best ones.
+cdef double ROUNDING = 1e-9
+
 cdef enum:
     ROOT = -1           # its parent is the terminal
     NONE = -2           # no parent
@@ -560,23 +563,32 @@ cdef class CutNetwork:
                 )
             constant += source if source < sink else sink
             self.terminal[v] = source - sink
+        source_side, sink_side = np.empty((2, n), dtype=bool)
+        cdef signed char[::1] near_source = source_side.view(np.int8)
+        cdef signed char[::1] near_sink = sink_side.view(np.int8)
         with nogil:
-            load_cut(&self.current, self.capacity, self.terminal, self.flow if warm else NULL)
-            value = solve_cut(&self.current)
+            value = self._solve(warm, &near_source[0], &source)
+            if warm and not fabs(source - value) <= ROUNDING * source:
+                # Beside a flow that was much larger, these capacities may have been rounded away.
+                value = self._solve(False, &near_source[0], &source)
         if value == INFINITY:
             raise ValueError(
                 "capacities: found a path from source to sink of infinite capacity, expected a "
                 "finite cut"
             )
         self.solved = True
-        source_side, sink_side = np.empty((2, n), dtype=bool)
-        cdef signed char[::1] near_source = source_side.view(np.int8)
-        cdef signed char[::1] near_sink = sink_side.view(np.int8)
-        with nogil:
-            cut_side(&self.current, False, &near_source[0])
-            cut_side(&self.current, True, &near_sink[0])
-            source = cut_value(&self.graph, self.capacity, self.terminal, &near_source[0])
+        cut_side(&self.current, True, &near_sink[0])
         return MinimumCut(constant + source, source_side, sink_side, constant + value)
+
+    cdef double _solve(self, bint warm, signed char* near_source, double* value) noexcept nogil:
+        # Returns the value of a maximum flow; value <- that of its cut, which should be the same.
+        cdef double flow
+        load_cut(&self.current, self.capacity, self.terminal, self.flow if warm else NULL)
+        flow, value[0] = solve_cut(&self.current), 0
+        if flow < INFINITY:
+            cut_side(&self.current, False, near_source)
+            value[0] = cut_value(&self.graph, self.capacity, self.terminal, near_source)
+        return flow
 
     cdef _read_capacities(self, capacities):
         cdef Py_ssize_t m = self.n_arcs, j

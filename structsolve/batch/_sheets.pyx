@@ -173,7 +173,7 @@ def first_of_ranges(const int64_t[::1] offsets not None, const double[::1] share
     cdef cnp.ndarray answer = cnp.PyArray_ZEROS(1, &size, cnp.NPY_INT64, 0)
     cdef int64_t* first = <int64_t*>answer.data
     for k in range(shares.shape[0] if n > 1 else 0):
-        while offsets[i] < offsets[n] * shares[k]:
+        while i < n and offsets[i] < offsets[n] * shares[k]:
             i += 1
         if first[many - 1] < i < n:
             first[many] = i

@@ -262,16 +262,19 @@ cdef class BiCriteriaSurrogate(Surrogate):
         return 0
 
     cdef int _lay_grid(self, View* view) except -1 nogil:
-        # The unit of the losses against this truth, computed once.
+        # The unit of the losses against this truth; in training computed once.
         cdef Py_ssize_t i = view.i
-        cdef uint64_t key = label_key(view.truth, self.layout.label_size(i))
-        if self.most[i] < 0 or self.unit_truth[i] != key:
-            self.plane.unit_of(view, &self.unit[i], &self.most[i])
-            self.unit_truth[i] = key
-        view.unit = self.unit[i]
-        view.least, view.most = 0, self.most[i]
+        cdef int64_t most
+        cdef uint64_t key = label_key(view.truth, self.layout.label_size(i)) if self.warm else 0
+        if self.warm and self.most[i] >= 0 and self.unit_truth[i] == key:
+            view.unit, most = self.unit[i], self.most[i]
+        else:
+            self.plane.unit_of(view, &view.unit, &most)
+            if self.warm:       # else threads may share the examples
+                self.unit[i], self.most[i], self.unit_truth[i] = view.unit, most, key
+        view.least, view.most = 0, most
         if self.plane.sign < 0:
-            view.least, view.most = -self.most[i], 0
+            view.least, view.most = -most, 0
         return 0
 
     cdef int cut(self, Py_ssize_t i, const double* theta, const int* truth, Cut* cut,

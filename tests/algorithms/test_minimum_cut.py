@@ -209,3 +209,13 @@ def test_extremes():
     tiny = 5e-324
     assert minimum_cut(2, [[0, 1]], [tiny], [1, 0], [0, 1]).value == tiny
     assert minimum_cut(2, [[0, 1]], [1e308], [1e308, 0], [0, 1e308]).value == 1e308
+
+
+@pytest.mark.parametrize("large", [1e17, 1e300])
+def test_a_start_from_a_much_larger_flow(large):
+    """It rounded the capacities away: the cut's value was 3, that of the flow 0.75."""
+    network = CutNetwork(2, [[0, 1], [1, 0]])
+    assert network.cut(np.inf, [large, 0], [0, large]).value == large
+    cut = network.cut(np.inf, [1, 2], [0.5, 0.25])
+    assert (cut.value, cut.flow) == (0.75, 0.75)
+    assert cut.source_side.all()

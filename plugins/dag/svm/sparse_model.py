@@ -12,6 +12,7 @@ from structsolve.examples.packed import Examples
 from structsolve.examples.packing import refuse_infinite
 from structsolve.plugins.dag.svm.leaf_search import LeafSearch
 from structsolve.plugins.dag.svm.sparse_tree import SparseTree
+from structsolve.plugins.extreme.checks import refuse_large
 from structsolve.plugins.extreme.weights.postings import Postings
 from structsolve.potentials.mercer import Kernel
 from structsolve.potentials.model import Model
@@ -115,7 +116,9 @@ class SparseModel(Model):
             Columns of the leaves in the order of the hierarchy's nodes.
         scores : ndarray of float64 of shape (n,)
         """
-        X = _with_intercept(X, self.intercept).astype(np.float32)
+        X = _with_intercept(X, self.intercept)
+        refuse_large(X, self._weights.most)
+        X = X.astype(np.float32)
         X.sort_indices()
         order = self.hierarchy.order.astype(np.int32)
         labels, scores = self._search.best_leaves(self._weights, X, order, n_jobs)

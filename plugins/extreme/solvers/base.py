@@ -205,6 +205,27 @@ def resumed(run: Any, checkpoint: Checkpoint | None) -> bool:
     return True
 
 
+def refuse_overflow(number: int, total: float) -> None:
+    """Refuse weights that have overflowed.
+
+    Parameters
+    ----------
+    number : int
+        Passes before this one.
+    total : float
+        A number that is finite as long as weights and scores are.
+
+    Raises
+    ------
+    ValueError
+    """
+    if not np.isfinite(total):
+        raise ValueError(
+            f"training led to weights that are not finite in pass {number + 1}; scale the "
+            "features to values around 1, or use a larger alpha"
+        )
+
+
 def take_passes(run: Any, after: After, checkpoint: Checkpoint | None) -> str:
     """Take the passes of a run, from a checkpoint if there is one.
 

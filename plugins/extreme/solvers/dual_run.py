@@ -9,7 +9,7 @@ import numpy as np
 from scipy import sparse
 
 from structsolve.plugins.extreme.solvers._dual import DualAscent
-from structsolve.plugins.extreme.solvers.base import ExtremeProblem
+from structsolve.plugins.extreme.solvers.base import ExtremeProblem, refuse_overflow
 from structsolve.plugins.extreme.solvers.class_means import class_means
 from structsolve.plugins.extreme.solvers.rival_checks import ask_rivals, check_rivals
 from structsolve.plugins.extreme.solvers.rivals import CertifiedRivals, ExactRivals
@@ -164,11 +164,6 @@ class DualRun:
         scan = self.scan(number)
         ids, known, upper, wanted = self.certify(*scan[:3])
         entries, squares, kept = scan[3:]
-        if not np.isfinite(squares):
-            raise ValueError(
-                f"training led to weights that are not finite in pass {number + 1}; scale the "
-                "features to values around 1, or use a larger alpha"
-            )
         alpha = problem.alpha
         dual = alpha * (self.ascent.terms() - squares / 2)
         # Examples with share 0 have no term.
@@ -228,6 +223,7 @@ class DualRun:
         problem = self.problem
         cut = 0.0 if self.index is not None else self.epsilon / self.length
         *frozen, low, high, squares, kept = self.table.freeze(cut)
+        refuse_overflow(number, squares)
         weights = self._postings(*frozen)
         if self.index is not None:
             self.index.start(weights, problem.seed, problem.n_jobs)

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from scipy import sparse
 
-from structsolve.plugins.extreme.solvers.base import ExtremeProblem
+from structsolve.plugins.extreme.solvers.base import ExtremeProblem, refuse_overflow
 from structsolve.plugins.extreme.solvers.k_rivals import KRivals
 from structsolve.plugins.extreme.solvers.rival_checks import ask_rivals, check_rivals
 from structsolve.plugins.extreme.solvers.rivals import CertifiedRivals, ExactRivals, make_rivals
@@ -253,15 +253,14 @@ class MemoirRun:
         changed = classes[which, place]
         if self.l1:
             changed = classes[classes >= 0]
-        changed = np.unique(changed)
+        changed, norm = np.unique(changed), math.sqrt(W.norm2())
+        refuse_overflow(len(self.history), norm)
         if self.l1:
             cut = problem.n_classes / len(changed) * alpha * eta
             W.soft_threshold(changed, cut / 2 if self._mean else cut)
-        else:
-            norm = math.sqrt(W.norm2())
-            if norm > self.radius:
-                W.shrink(self.radius / norm)
-                self.mass *= norm / self.radius
+        elif norm > self.radius:
+            W.shrink(self.radius / norm)
+            self.mass *= norm / self.radius
         self.index.changed(changed)
         return len(np.unique(which))
 

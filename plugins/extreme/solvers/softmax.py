@@ -18,6 +18,7 @@ from structsolve.plugins.extreme.solvers.base import (
     ExtremeProblem,
     ExtremeResult,
     ExtremeSolver,
+    refuse_overflow,
     take_passes,
 )
 from structsolve.plugins.extreme.weights.postings import Postings
@@ -312,6 +313,7 @@ class Run:
                 else:
                     tasks = [pool.submit(steps, thread=k, threads=jobs) for k in range(jobs)]
                     read += sum(task.result() for task in tasks)
+        refuse_overflow(done, losses.sum())
         record = {
             "pass": done + 1,
             "primal": float(losses.sum() / n),

@@ -27,6 +27,7 @@ cdef class FeatureLists:
     cdef readonly Py_ssize_t n_features, n_classes
     cdef readonly object intercept
     cdef double factor      # multiplies all stored weights
+    cdef readonly double most           # with values up to it scores stay within float32
     cdef const float* _bias             # NULL: zeros
     cdef const int32_t* _order          # classes by intercept, best first; NULL: as numbered
     cdef object _order_kept

@@ -25,6 +25,8 @@ cdef enum:
     ALONE = 1024    # maximum number of features of a row that is scored alone, in kept memory
 
 
+# Of float32, less what sums of rounded numbers add.
+cdef double MOST = 3e38
 # Half of the distance from 1 to the next float32.
 cdef double UNIT = 5.9604644775390625e-08
 
@@ -89,13 +91,15 @@ cdef class FeatureLists:
     n_features, n_classes : int
     intercept : ndarray of float32 of shape (n_classes,) or None
         Scores of a row without features.
+    most : float
+        Features up to it, in absolute value, have scores within float32.
     """
 
     cdef int set_sizes(self, n_features, n_classes, intercept) except -1:
         for name, size in (("n_features", n_features), ("n_classes", n_classes)):
             if not isinstance(size, (int, np.integer)) or not 0 < size < 2**31 - 1:
                 raise ValueError(f"{name} is {size!r}, expected an integer from 1 to 2**31 - 2")
-        self.n_features, self.n_classes, self.factor = n_features, n_classes, 1
+        self.n_features, self.n_classes, self.factor, self.most = n_features, n_classes, 1, MOST
         self._bias, self._order, self.intercept, self._bias_size = NULL, NULL, None, 0
         self._spaces = []
         if intercept is None:
@@ -369,8 +373,8 @@ cdef class FeatureLists:
         -------
         int
             The class that :meth:`top` returns; -1 for what this method does not take: rows of no
-            features or more than 1024, columns that do not rise or do not exist, values that are
-            not finite as float32.
+            features or more than 1024, columns that do not rise or do not exist, values beyond
+            ``most``.
         """
         cdef float[ALONE] kept
         cdef Py_ssize_t j, nnz = columns.shape[0]
@@ -383,7 +387,7 @@ cdef class FeatureLists:
             return -1
         for j in range(nnz):
             kept[j] = <float>values[j]
-            if columns[j] <= before or kept[j] - kept[j] != 0:
+            if columns[j] <= before or not fabs(kept[j]) <= self.most:
                 return -1
             before = columns[j]
         if before >= self.n_features:

@@ -101,7 +101,8 @@ cdef class Postings(FeatureLists):
                 f"classes: those of feature {wrong} are {classes[own][:5].tolist()} ..., expected "
                 f"numbers that rise, from 0 to {self.n_classes - 1}"
             )
-
+        largest = max(float(self._high_kept.max()), -float(self._low_kept.min()), 1e-30)
+        self.most = min(self.most, (self.most - self._bias_size) / (self.n_features * largest))
         self._lay_out()
 
     def _lay_out(self):

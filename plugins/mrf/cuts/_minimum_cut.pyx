@@ -88,16 +88,21 @@ cdef inline bint _two(const double* t, Py_ssize_t row, bint symmetric, double re
     return True
 
 
-cdef inline void _begin(Cut* cut, Py_ssize_t e, double ahead, double back,
-                        double flow) noexcept nogil:
-    # Edge e with its residual capacities after a kept flow.
-    cdef double* at_u = cut.terminal + cut.graph.ends[2 * e]
-    cdef double* at_v = cut.terminal + cut.graph.ends[2 * e + 1]
-    flow = flow if flow < ahead else ahead
-    flow = flow if flow > -back else -back
-    cut.residual[2 * e], cut.residual[2 * e + 1] = ahead - flow, back + flow
-    at_u[0] -= flow
-    at_v[0] += flow
+cdef void _begin(Cut* cut, const double* kept) noexcept nogil:
+    # Residual capacities and terminals after a kept flow, which may come from much larger scores:
+    # an edge never needs more than all terminals together, and more would round these away.
+    cdef const int* ends = cut.graph.ends
+    cdef Py_ssize_t e, v
+    cdef double most = 0, flow
+    for v in range(cut.graph.n):
+        most += fabs(cut.terminal[v]) if fabs(cut.terminal[v]) < INFINITY else 0
+    for e in range(cut.graph.m):
+        flow = min(min(kept[e], most), cut.residual[2 * e])
+        flow = max(max(flow, -most), -cut.residual[2 * e + 1])
+        cut.residual[2 * e] -= flow
+        cut.residual[2 * e + 1] += flow
+        cut.terminal[ends[2 * e]] -= flow
+        cut.terminal[ends[2 * e + 1]] += flow
 
 
 cdef class CutNetworks:
@@ -255,12 +260,8 @@ cdef class CutNetworks:
             for v in range(model.n):
                 terminal[v] += leaving[v] * edge.u + (
                     model.near_at[v + 1] - model.near_at[v] - leaving[v]) * edge.v
-            if flow == NULL:
-                for e in range(m):
-                    residual[2 * e], residual[2 * e + 1] = edge.first, edge.second
-            else:
-                for e in range(m):
-                    _begin(&cut, e, edge.first, edge.second, flow[e])
+            for e in range(m):
+                residual[2 * e], residual[2 * e + 1] = edge.first, edge.second
         else:
             for e in range(m):
                 obstacle.edge = e
@@ -271,9 +272,8 @@ cdef class CutNetworks:
                 terminal[model.ends[2 * e]] += edge.u
                 terminal[model.ends[2 * e + 1]] += edge.v
                 table += self.shape.edge_step
-            if flow != NULL:
-                for e in range(m):
-                    _begin(&cut, e, residual[2 * e], residual[2 * e + 1], flow[e])
+        if flow != NULL:
+            _begin(&cut, flow)
         if not possible or solve_cut(&cut) == INFINITY:
             memset(label, 0, model.n * sizeof(int))
             return True

@@ -253,6 +253,13 @@ def test_the_default_solver_is_one_that_works(problem):
     assert type(dense.solver_).__name__ == "BCFW"
 
 
+def test_scores_that_would_overflow_are_refused(problem):
+    """They were NaN, and the last leaf the answer."""
+    tree, X, y = problem
+    model = HierarchicalSVM(tree, sparse=True, alpha=1e-4, max_iter=2).fit(X / 10, y)
+    refused("found 3e.38 for feature 0, expected values within", model.predict, [[3e38, -3e38] * 3])
+
+
 def test_callbacks_and_weights_of_examples(problem):
     tree, X, y = problem
     seen = []

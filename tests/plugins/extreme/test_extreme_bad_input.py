@@ -45,7 +45,7 @@ def with_value(X, value, i=7, f=3):
         (np.nan, r"X: Input contains NaN \(example 7"),
         (np.inf, r"X: Input contains infinity \(example 7"),
         (-np.inf, r"X: Input contains infinity \(example 7"),
-        (1e39, r"X, example 7: found 1e\+39 for feature 3, expected values within float32"),
+        (1e39, r"X, example 7: found 1e\+39 for feature 3, expected values within 3.4e\+38"),
         (-1e300, r"X, example 7: found -1e\+300 for feature 3, .*scale the features"),
     ],
 )
@@ -359,3 +359,18 @@ def test_rivals_that_no_one_would_read(data):
 def test_numbers_beyond_all_machine_numbers_are_refused_by_name(name, data):
     """Found by the fuzzer: an OverflowError, and a TypeError from NumPy."""
     refused(f"{name} is 1000", ExtremeSVM(**{name: 10**400}).fit, *data)
+
+
+@pytest.mark.parametrize("solver", ["softmax", "memoir", "dual"])
+@pytest.mark.filterwarnings("ignore:X. .* rows are far from length 1")
+def test_weights_that_overflow_are_told(solver, data):
+    """Softmax regression dropped those that were NaN, and returned the intercepts."""
+    model = ExtremeSVM(solver=solver, surrogate="crf", alpha=1e-12, max_iter=5)
+    refused("weights that are not finite in pass", model.fit, data[0] * 3e38, data[1])
+
+
+@pytest.mark.parametrize("n", [1, 2])
+def test_scores_that_would_overflow_are_refused(n, model):
+    """They were NaN, and class 0 the answer; one row alone takes a way of its own."""
+    X = sp.csr_matrix([[3e38, -3e38] * 30] * n)
+    refused("X, example 0: found 3e.38 for feature 0, expected values within", model.predict, X)

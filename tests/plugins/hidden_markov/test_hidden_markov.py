@@ -238,6 +238,7 @@ def test_gaussians_of_known_states():
             r"X, example 1: found 1e\+200, expected numbers up to 1e\+140.*scale X",
         ),
         ({}, [], [], "X: expected a list"),
+        ({"emission": "gaussian"}, [[[], []]], [[0, 1]], "X: found rows of no columns"),
         ({}, ["ab", [["a"], ["b", "c"]]], None, "X, example 1: found lists of unequal lengths"),
         ({}, [[1.5, 2.0]], [[0, 1]], "emission='gaussian' takes numbers"),
         ({"emission": "gaussian"}, [[[1.0], [np.nan]]], [[0, 1]], "X: Input contains NaN"),

@@ -8,6 +8,7 @@ import pytest
 from random_cases import random_cases
 
 from structsolve import Problem, StructuredSVM
+from structsolve.batch import Scores, score_space, value_and_gradient
 from structsolve.plugins.mrf import MRFStructure, decode, grid_edges
 from structsolve.plugins.mrf.cuts._minimum_cut import CutNetworks
 from structsolve.plugins.mrf.cuts.binary import may_cut
@@ -121,6 +122,21 @@ def test_flows_of_before_change_no_answer(tables, kind, seed):
         _, value, bound = argmax(oracle, 0, theta)
         cold = argmax(space.make_oracle()(layout), 0, theta)[1]
         assert value == pytest.approx(cold, abs=1e-9) and bound >= value
+
+
+@pytest.mark.parametrize("limit", [-np.inf, -1e17])
+def test_a_flow_of_much_larger_scores_is_no_start(limit):
+    """It rounded the scores of nodes away: the value was that of the first state."""
+    space = score_space(MRFStructure(oracle="mincut"), 2)
+    examples, labels = space.pack_sizes([2], edges=[[[0, 1]]]), np.zeros(2, np.int32)
+
+    def value(nodes, limit):
+        tables = {"pair": np.array([[0, limit], [limit, 0]])}
+        scores = Scores(np.array(nodes, float), tables, None, examples)
+        return value_and_gradient(space, scores, labels, "margin")[0]
+
+    value([[0, 1e17], [1e17, 0]], -1e17)
+    assert value([[0, 3], [1, 0]], limit) == 4  # both in the second state: 3 - 1, and a loss of 2
 
 
 @pytest.mark.parametrize("states", [2, 3, 4])
