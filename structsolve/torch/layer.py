@@ -287,7 +287,7 @@ class Layer(torch.nn.Module):
             )
         named = self.named(scores)
         tensors = [t if t.dtype in DOUBLES else t.float() for t in named.values()]
-        return self._number, tensors, " ".join(named)
+        return self._number, tensors, "\n".join(named)
 
     def call(
         self,

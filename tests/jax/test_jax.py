@@ -310,6 +310,13 @@ def test_what_does_not_fit(scores, labels, lengths, match):
         ours.StructuredLoss("chain")(scores, jnp.asarray(labels), lengths)
 
 
+def test_trees_over_spans_shorter_than_the_room():
+    scores = jnp.array(np.random.default_rng(0).normal(size=(2, 3, 3, 2)))
+    best = ours.decode("cky", scores, jnp.array([2, 1]))
+    assert best.shape == (2, 5)
+    assert best[1].tolist()[1:] == [-1] * 4
+
+
 def test_labels_that_are_all_forbidden_are_refused_by_decode():
     scores = jnp.asarray(np.full((1, 3, 2), -np.inf))
     with pytest.raises(jax.errors.JaxRuntimeError, match="example 0: every label is forbidden"):
