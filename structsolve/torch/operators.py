@@ -182,6 +182,30 @@ def like_scores(layer: int, tensors: Any, *_: Any) -> Tensors:
     return [torch.empty_like(t) for t in tensors]
 
 
+def parts_like(layer: int, tensors: Any, names: str, lengths: Any, mask: Any, *_: Any) -> Tensors:
+    """Return empty tensors of the form of parts: shared blocks have one for each example.
+
+    Parameters
+    ----------
+    layer : int
+    tensors : list of Tensor
+        Scores; a shared block may have one for each example, too.
+    names : str
+    lengths, mask : Tensor or None
+
+    Returns
+    -------
+    list of Tensor
+    """
+    n = many(layer, tensors, names, lengths, mask)
+    return [
+        t.new_empty((n, *t.shape))
+        if block.kind == "shared" and t.ndim == len(block.shape)
+        else torch.empty_like(t)
+        for t, block in zip(tensors, blocks(layer, tensors, names))
+    ]
+
+
 def labels_like(
     layer: int, tensors: Any, names: str, lengths: Any, mask: Any, *_: Any
 ) -> torch.Tensor:

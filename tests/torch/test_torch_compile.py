@@ -141,6 +141,12 @@ def test_blocks_whose_names_have_spaces():
     same(lambda t: layer({"node": node, "factors of 3": t}, labels), table)
 
 
+def test_marginals_of_shared_blocks_of_each_example():
+    node, table = torch.randn(2, 3, 2), torch.randn(2, 2, 2, requires_grad=True)
+    layer = Marginals("chain")
+    same(lambda t: layer({"node": node, "transition": t})["transition"], table)
+
+
 def test_half_precision_is_cast_in_the_graph():
     layer = StructuredLoss("chain")
     node, table, labels = draw()
