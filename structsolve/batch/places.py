@@ -122,7 +122,8 @@ class Places:
                 like_nodes = tables.label_per_cell(len(room))
             # Else a label is as long as one of the axes, or as in trees over spans as none.
             axes = (shapes == sizes[:, None]).all(axis=0)
-            columns = room[int(np.argmax(axes))] if axes.any() else int(sizes.max())
+            shorter = room[int(np.argmax(axes))] if axes.any() else int(sizes.max())
+            columns = tables.label_size(room) or shorter
         self.label_shape = self.lead if like_nodes else (n, columns)
         if like_nodes and self.index is not None:
             self._label_index = self.index
@@ -368,6 +369,32 @@ class Tables:
                 continue
             return bool(examples.label_offsets[-1] == examples.offsets[-1])
         return True
+
+    def label_size(self, room: tuple[int, ...]) -> int | None:
+        """Return the length of the label of an example that fills a padded table.
+
+        Parameters
+        ----------
+        room : tuple of int
+            Shape of the table.
+
+        Returns
+        -------
+        int or None
+            None: sizes alone make no such example.
+        """
+        key = "label", room
+        if key not in self._kept:
+            self._kept[key] = None
+            for size in (room[-1], room):
+                try:
+                    examples = self.space.pack_sizes([size])
+                    if self._cells(examples, len(room))[0][0] == room:
+                        self._kept[key] = int(examples.label_offsets[-1])
+                        break
+                except (TypeError, ValueError):
+                    continue
+        return self._kept[key]
 
     def _of_size(self, size: Any, axes: int) -> Any:
         if size not in self._kept:

@@ -133,6 +133,11 @@ def read_part(part: tuple[Any, Any, Any]) -> tuple[Any, Any, Any]:
             X, y = X
         else:
             pairs = list(X)
+            odd = next((p for p in pairs if not isinstance(p, (tuple, list)) or len(p) != 2), None)
+            if odd is not None:
+                raise ValueError(
+                    f"X holds a {type(odd).__name__}, expected pairs (x, label): y is missing"
+                )
             X, y = [x for x, _ in pairs], [label for _, label in pairs]
     return (
         read_column(X),

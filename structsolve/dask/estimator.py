@@ -92,6 +92,7 @@ class DaskStructuredSVM(BaseEstimator):
     coef_ : dict of str to ndarray
     classes_ : ndarray
     n_features_in_ : int
+    feature_names_in_ : ndarray, where X is a data frame
     space_ : Space
     memory_ : dict of str to int
         Bytes of the shards, and of the weights here.
@@ -205,11 +206,13 @@ class DaskStructuredSVM(BaseEstimator):
         plain._finish(problem.space, outcome, LinearModel(problem.space, outcome.w))
         plain.memory_ = self.memory_ = run.memory()
         self._local = plain
-        for name in ("history_", "n_iter_", "stop_reason_", "coef_", "classes_", "space_"):
+        plain._remember_names(getattr(X, "_meta", None))  # of a data frame
+        own = "history_", "n_iter_", "stop_reason_", "coef_", "classes_", "space_"
+        for name in (*own, "n_features_in_", "feature_names_in_"):
             if hasattr(plain, name):
                 setattr(self, name, getattr(plain, name))
-        if hasattr(plain, "n_features_in_"):
-            self.n_features_in_ = plain.n_features_in_
+            else:
+                self.__dict__.pop(name, None)
         return self
 
     def to_local(self) -> StructuredSVM:
@@ -223,16 +226,10 @@ class DaskStructuredSVM(BaseEstimator):
         check_is_fitted(self, "_local")
         model = clone(self._local)
         model._become_fitted(self.space_, LinearModel(self.space_, self._local.flat_weights()))
-        for name in (
-            "history_",
-            "n_iter_",
-            "stop_reason_",
-            "solver_",
-            "memory_",
-            "metadata_",
-            "alpha_",
-        ):
-            setattr(model, name, getattr(self._local, name))
+        kept = "history_", "n_iter_", "stop_reason_", "solver_", "memory_", "metadata_", "alpha_"
+        for name in (*kept, "feature_names_in_"):
+            if hasattr(self._local, name):
+                setattr(model, name, getattr(self._local, name))
         return model
 
     def predict(self, X: Any) -> Any:
@@ -412,7 +409,7 @@ class DaskStructuredSVM(BaseEstimator):
 
 
 def _predicted(part: Any, model: StructuredSVM) -> Any:
-    values = data.read_column(part)
+    values = part if hasattr(part, "columns") else data.read_column(part)
     return model.predict(values) if data.size_of(values) else []
 
 
@@ -420,6 +417,8 @@ def _scored(part: tuple[Any, Any, Any], model: StructuredSVM) -> tuple[float, fl
     X, y, weights = data.read_part(part)
     if not data.size_of(X):
         return 0.0, 0.0
+    if hasattr(part[0], "columns"):
+        model._check_names(part[0])
     space, dense = model.space_, model._model.check_input(X)
     examples = pack(space, X, y, weights, unseen="extra")
     labels = model._best_labels(model._model, space, examples, dense)

@@ -5,14 +5,13 @@ from __future__ import annotations
 from typing import Any
 
 import jax
-import jax.numpy as jnp
 import numpy as np
 
 from ..batch import least_loss
 from ..batch.number_methods import NumberMethods
 from ..batch.numbers import Number
 from .answers import labels_from
-from .host import Function, Given, call
+from .host import Function, Given, as_array, call
 from .linear import Linear
 from .mapped import Mapped
 
@@ -94,7 +93,7 @@ class Distribution(NumberMethods[jax.Array], Function):
                     f"other: found blocks of shapes {second.shapes}, expected {given.shapes}"
                 )
             others = dict(zip(second.shapes, second.arrays))
-        labels = None if labels is None else jnp.asarray(labels)
+        labels = None if labels is None else as_array(labels, "labels")
 
         def of(given: Given, others: Any, labels: Any) -> Any:
             second = () if others is None else tuple(others[name] for name in given.shapes)

@@ -12,6 +12,7 @@ import numpy as np
 
 from .. import registry
 from ..batch.padded import Batch, Batches
+from ..utils.suggest import a_type
 from .callback import alike, callback
 from .mapped import Mapped, one_by_one
 
@@ -114,7 +115,7 @@ class Given:
         named = {"node": scores} if self.plain else scores
         self.arrays = tuple(_array(array, name) for name, array in named.items())
         self.shapes = {name: array.shape for name, array in zip(named, self.arrays)}
-        self.lengths = None if lengths is None else jnp.asarray(lengths)
+        self.lengths = None if lengths is None else as_array(lengths, "lengths")
         self._batches, self._examples, self._graphs = batches, examples, graphs
         if not isinstance(self.lengths, jax.core.Tracer):
             self.batch(self.lengths)  # raises errors before the call
@@ -341,5 +342,29 @@ def _array(array: Any, name: str) -> Any:
     if not hasattr(array, "dtype") or not jnp.issubdtype(array.dtype, jnp.floating):
         kind = getattr(array, "dtype", type(array).__name__)
         raise TypeError(f"scores: the block {name!r} is {kind}, expected an array of floats")
-    array = jnp.asarray(array)
+    array = as_array(array, f"scores: the block {name!r}")
     return array if array.dtype in (jnp.float32, jnp.float64) else array.astype(jnp.float32)
+
+
+def as_array(given: Any, name: str) -> Any:
+    """Return an argument as a JAX array.
+
+    Parameters
+    ----------
+    given : array
+    name : str
+        For the message.
+
+    Returns
+    -------
+    array
+
+    Raises
+    ------
+    TypeError
+        For what JAX takes for no array.
+    """
+    try:
+        return jnp.asarray(given)
+    except (TypeError, ValueError):
+        raise TypeError(f"{name} is {a_type(given)}, expected an array of numbers") from None

@@ -12,7 +12,7 @@ from ..batch import value_and_gradient
 from ..batch.padded import check_reduction
 from ..batch.products import jacobian_product, smooth_projection
 from ..utils.positional import positional_deprecated
-from .host import Function, Given, call
+from .host import Function, Given, as_array, call
 from .linear import Linear
 from .mapped import Mapped
 
@@ -115,7 +115,7 @@ class StructuredLoss(Function):
             For arrays of another type.
         """
         given = self.given(scores, lengths, examples, graphs)
-        labels = jnp.asarray(labels)
+        labels = as_array(labels, "labels")
         if not jnp.issubdtype(labels.dtype, jnp.integer):
             raise ValueError(
                 f"labels: found {labels.dtype}, expected integers, the numbers of classes"

@@ -7,21 +7,10 @@ from typing import Any
 import torch
 
 from . import operators
-from .operators import Tensors, operator
+from .operators import Tensors, operator, parts_like
 
 
-def _parts_like(layer: Any, tensors: Any, names: Any, lengths: Any, mask: Any, *_: Any) -> Any:
-    n = operators.many(layer, tensors, names, lengths, mask)
-    blocks = operators.blocks(layer, tensors, names)
-    return [
-        t.new_empty((n, *t.shape))
-        if block.kind == "shared" and t.ndim == len(block.shape)
-        else torch.empty_like(t)
-        for t, block in zip(tensors, blocks)
-    ]
-
-
-@operator("best_parts", like=_parts_like)
+@operator("best_parts", like=parts_like)
 def best_parts(own: Any, given: Any) -> Tensors:
     """Return the parts of the best labels; shared blocks have one array for each example.
 
@@ -38,7 +27,7 @@ def best_parts(own: Any, given: Any) -> Tensors:
     return own.best(given, given.tensors)
 
 
-@operator("interpolated", like=_parts_like)
+@operator("interpolated", like=parts_like)
 def interpolated(own: Any, given: Any) -> Tensors:
     """Return the parts of the best labels, with the derivative of ``BlackboxDiff``.
 
@@ -105,7 +94,7 @@ def sample(own: Any, given: Any) -> torch.Tensor:
     return own.draw(given)
 
 
-@operator("encoded", "Tensor labels", like=_parts_like)
+@operator("encoded", "Tensor labels", like=parts_like)
 def encoded(own: Any, given: Any, labels: torch.Tensor) -> Tensors:
     """Return the parts of given labels, in the form of :func:`best_parts`.
 

@@ -115,7 +115,7 @@ def best_labels_of(
     tensors : list of Tensor
         Scores.
     names : str
-        Their blocks, between spaces.
+        Their blocks, a name on each line.
     lengths : Tensor or None
     mask : Tensor or None
     oracle : str or None
@@ -124,7 +124,7 @@ def best_labels_of(
     -------
     Tensor
     """
-    scores = dict(zip(names.split(), tensors))
+    scores = dict(zip(names.split("\n"), tensors))
     return decode(operators.layers[layer], scores, lengths, mask=mask, oracle=oracle)
 
 

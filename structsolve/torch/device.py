@@ -223,5 +223,8 @@ def marginals_on_device(batch: OnDevice, named: dict[str, torch.Tensor]) -> Any:
         total = batch.operations.log_partition(leaves, batch.sizes)
         if not bool(batch.fits & batch.prefix & (total > -1e29).all()):
             return None
-        answer = torch.autograd.grad(total.sum(), list(leaves.values()), create_graph=graph)
+        blocks = list(leaves.values())  # sentences of one word have no transition
+        answer = torch.autograd.grad(
+            total.sum(), blocks, create_graph=graph, materialize_grads=True
+        )
     return {name: g.to(named[name].dtype) for name, g in zip(leaves, answer)}

@@ -60,8 +60,9 @@ class Given:
 
     @property
     def shared(self) -> list[bool]:
-        """Whether all examples share the block of each tensor."""
-        return [block.kind == "shared" for block in self.batch.blocks]
+        """Whether all examples share each tensor; a shared block may have one for each."""
+        blocks = zip(self.batch.blocks, self.tensors)
+        return [block.kind == "shared" and t.ndim == len(block.shape) for block, t in blocks]
 
     def tensors_of(self, answer: Any) -> list[torch.Tensor]:
         """Return arrays in the form of the scores as tensors, in the order of the given ones.
@@ -160,7 +161,7 @@ class Given:
         weighed = factor.reshape(-1, *[1] * (tensor.ndim - 1)) * tensor
         block = self.space.layout.block(name)
         if block.kind == "shared":
-            return weighed.sum(0)
+            return weighed.sum(0) if self.shared[self.names.index(name)] else weighed
         inside = self.places.inside(block.kind)
         if inside is None:
             return weighed
@@ -287,7 +288,7 @@ class Layer(torch.nn.Module):
             )
         named = self.named(scores)
         tensors = [t if t.dtype in DOUBLES else t.float() for t in named.values()]
-        return self._number, tensors, " ".join(named)
+        return self._number, tensors, "\n".join(named)
 
     def call(
         self,

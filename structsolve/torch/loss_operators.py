@@ -9,7 +9,7 @@ import torch
 from ..batch import marginals as batch_marginals
 from ..batch.products import jacobian_product
 from . import operators
-from .operators import Tensors, operator
+from .operators import Tensors, operator, parts_like
 
 
 def _loss_like(layer: int, tensors: Any, *rest: Any) -> Any:
@@ -138,15 +138,7 @@ def _third_context(ctx: Any, inputs: Any, output: Any) -> None:
     ctx.why = operators.layers[inputs[0]].no_third
 
 
-def _marginals_like(layer: int, tensors: Any, names: str, lengths: Any, mask: Any) -> Tensors:
-    n = operators.many(layer, tensors, names, lengths, mask)
-    return [
-        t.new_empty((n, *t.shape)) if kind == "shared" else torch.empty_like(t)
-        for t, kind in zip(tensors, operators.kinds(layer, tensors, names))
-    ]
-
-
-@operator("marginals", like=_marginals_like)
+@operator("marginals", like=parts_like)
 def marginals(own: Any, given: Any) -> Tensors:
     """Return marginals in the form of the scores.
 

@@ -82,7 +82,7 @@ def read(layer: int, tensors: Any, names: str, lengths: Any, mask: Any) -> tuple
             "the layer of this graph no longer exists: keep the module, and load exported programs "
             "only in the process that made them"
         )
-    return own, own.read(dict(zip(names.split(), tensors)), lengths, None, mask)
+    return own, own.read(dict(zip(names.split("\n"), tensors)), lengths, None, mask)
 
 
 def many(layer: int, tensors: Any, names: str, lengths: Any, mask: Any) -> Any:
@@ -95,7 +95,7 @@ def many(layer: int, tensors: Any, names: str, lengths: Any, mask: Any) -> Any:
     tensors : list of Tensor
         Scores.
     names : str
-        Their blocks, between spaces.
+        Their blocks, a name on each line.
     lengths, mask : Tensor or None
 
     Returns
@@ -118,7 +118,7 @@ def node_scores(layer: int, tensors: Any, names: str) -> torch.Tensor:
     tensors : list of Tensor
         Scores.
     names : str
-        Their blocks, between spaces.
+        Their blocks, a name on each line.
 
     Returns
     -------
@@ -144,7 +144,7 @@ def blocks(layer: int, tensors: Any, names: str) -> list[Any]:
     # A traced size but that of the last axis must not become a constant.
     shapes = {
         name: (1,) * (t.ndim - 1) + tuple(int(size) for size in t.shape[-1:])
-        for name, t in zip(names.split(), tensors)
+        for name, t in zip(names.split("\n"), tensors)
     }
     layout = layers[layer]._batches.layout(shapes)
     own = {block.name: block for block in layout.blocks}
@@ -182,6 +182,30 @@ def like_scores(layer: int, tensors: Any, *_: Any) -> Tensors:
     return [torch.empty_like(t) for t in tensors]
 
 
+def parts_like(layer: int, tensors: Any, names: str, lengths: Any, mask: Any, *_: Any) -> Tensors:
+    """Return empty tensors of the form of parts: shared blocks have one for each example.
+
+    Parameters
+    ----------
+    layer : int
+    tensors : list of Tensor
+        Scores; a shared block may have one for each example, too.
+    names : str
+    lengths, mask : Tensor or None
+
+    Returns
+    -------
+    list of Tensor
+    """
+    n = many(layer, tensors, names, lengths, mask)
+    return [
+        t.new_empty((n, *t.shape))
+        if block.kind == "shared" and t.ndim == len(block.shape)
+        else torch.empty_like(t)
+        for t, block in zip(tensors, blocks(layer, tensors, names))
+    ]
+
+
 def labels_like(
     layer: int, tensors: Any, names: str, lengths: Any, mask: Any, *_: Any
 ) -> torch.Tensor:
@@ -194,7 +218,7 @@ def labels_like(
     tensors : list of Tensor
         Scores.
     names : str
-        Their blocks, between spaces.
+        Their blocks, a name on each line.
     lengths, mask : Tensor or None
 
     Returns
@@ -207,9 +231,8 @@ def labels_like(
     if layers[layer]._batches.labels_like_nodes(node.ndim, int(node.shape[-1])):
         return node.new_empty(node.shape[:-1], dtype=torch.int64)
     # Elsewhere sizes are constants of a graph.
-    shapes = {name: tuple(map(int, t.shape)) for name, t in zip(names.split(), tensors)}
-    sizes = None if lengths is None else [int(node.shape[1])] * int(lengths.shape[0])
-    places = layers[layer]._batches.read(shapes, sizes, None).places
+    shapes = {name: tuple(map(int, t.shape)) for name, t in zip(names.split("\n"), tensors)}
+    places = layers[layer]._batches.read(shapes, None, None).places
     return node.new_empty(places.label_shape, dtype=torch.int64)
 
 
@@ -307,8 +330,8 @@ def operator(name: str, more: str = "", answer: str = "Tensor[]", like: Any = li
     ----------
     name : str
     more : str
-        What a call has after the number of the layer, its scores, their blocks (names between
-        spaces), lengths and mask: as in a schema of PyTorch.
+        What a call has after the number of the layer, its scores, their blocks (a name on
+        each line), lengths and mask: as in a schema of PyTorch.
     answer : str, default="Tensor[]"
         What the function returns, as in a schema of PyTorch.
     like : callable

@@ -32,10 +32,12 @@ def checked_dtype(tensor: Any, name: str) -> torch.dtype:
     Raises
     ------
     TypeError
-        For anything but a tensor of floats.
+        For anything but a dense tensor of floats.
     """
-    if not isinstance(tensor, torch.Tensor) or not tensor.is_floating_point():
-        kind = tensor.dtype if isinstance(tensor, torch.Tensor) else type(tensor).__name__
+    given = isinstance(tensor, torch.Tensor)
+    dense = given and tensor.layout == torch.strided
+    if not dense or not tensor.is_floating_point():
+        kind = tensor.dtype if dense else tensor.layout if given else type(tensor).__name__
         raise TypeError(f"scores: the block {name!r} is {kind}, expected a tensor of floats")
     return tensor.dtype
 

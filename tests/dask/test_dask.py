@@ -249,6 +249,28 @@ def test_arrays_and_weights(client):
     assert model.score(*lazy).compute() == pytest.approx(np.mean(predicted.compute() == y))
 
 
+def test_columns_of_data_frames_keep_their_names(client):
+    """Columns in another order were read as they came."""
+    frames = pytest.importorskip("dask.dataframe", reason="needs pandas and pyarrow")
+    import pandas as pd
+
+    X, y = plane()
+    names = [f"x{k}" for k in range(X.shape[1])]
+    lazy = frames.from_pandas(pd.DataFrame(X, columns=names), npartitions=2)
+    labels = frames.from_pandas(pd.Series(y), npartitions=2)
+    model = DaskStructuredSVM("multiclass", n_shards=2, alpha=0.1, client=client)
+    model.fit(lazy, labels)
+    assert model.to_local().feature_names_in_.tolist() == names
+    predicted = np.concatenate(dask.compute(*model.predict(lazy)))
+    assert model.score(lazy, labels).compute() == pytest.approx(np.mean(predicted == y))
+    for lost in (
+        lambda: dask.compute(*model.predict(lazy[names[::-1]])),
+        lambda: model.score(lazy[names[::-1]], labels).compute(),
+    ):
+        with pytest.raises(ValueError, match="in the same order"):
+            lost()
+
+
 def test_label_sets_and_sparse_partitions(client):
     X, _ = plane()
     Y = (X[:, :3] > 0).astype(int)
@@ -292,6 +314,7 @@ def test_names_of_features_are_learned_over_partitions(client):
         ("empty", None, {}, "shard 1 has no examples"),
         ("lengths", None, {}, "a partition has 4 examples and 3 labels"),
         ("labels", None, {}, "numbers as labels"),
+        ("no labels", None, {}, "X holds a ndarray, expected pairs .*y is missing"),
         ("nan", None, {}, "shard 1: .*NaN|shard 1: .*nan|shard 1: .*finite"),
         ("good", None, {"solver": "sgd"}, "solver is 'sgd', expected one of"),
         ("good", None, {"n_shards": 0}, "n_shards is 0"),
@@ -312,6 +335,7 @@ def test_errors_say_what_is_wrong_and_where(client, X, y, settings, words):
         "labels": (a, b.astype(str)),
         "nan": (a * np.nan, b),
         "good": (a, b),
+        "no labels": a,
     }
     if isinstance(X, str):
         X = [dask.delayed((a, b), traverse=False), dask.delayed(second[X], traverse=False)]

@@ -9,6 +9,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+import scipy.sparse as sp
 
 jax = pytest.importorskip("jax", reason="needs the extra [jax]")
 torch = pytest.importorskip("torch", reason="needs the extra [torch]")
@@ -308,6 +309,24 @@ def test_what_does_not_fit(scores, labels, lengths, match):
     scores = jax.tree.map(jnp.asarray, scores)
     with pytest.raises((ValueError, TypeError, jax.errors.JaxRuntimeError), match=match):
         ours.StructuredLoss("chain")(scores, jnp.asarray(labels), lengths)
+
+
+def test_trees_over_spans_shorter_than_the_room():
+    scores = jnp.array(np.random.default_rng(0).normal(size=(2, 3, 3, 2)))
+    best = ours.decode("cky", scores, jnp.array([2, 1]))
+    assert best.shape == (2, 5)
+    assert best[1].tolist()[1:] == [-1] * 4
+
+
+def test_what_is_no_array_is_named():
+    loss, scores, labels = ours.StructuredLoss("chain"), jnp.zeros((1, 2, 2)), np.zeros((1, 2), int)
+    for wrong, words in (
+        ((sp.coo_matrix((1, 2)), labels), "scores: the block 'node' is a coo_matrix"),
+        ((scores, sp.coo_matrix(labels)), "labels is a coo_matrix, expected an array"),
+        ((scores, labels, "two"), "lengths is a str, expected an array"),
+    ):
+        with pytest.raises(TypeError, match=words):
+            loss(*wrong)
 
 
 def test_labels_that_are_all_forbidden_are_refused_by_decode():

@@ -117,6 +117,36 @@ def test_losses_of_segments_alignments_and_trees(name):
         torch.testing.assert_close(layer(case.scores, case.labels), expected)
 
 
+@pytest.mark.parametrize(
+    "structure, shape, lengths",
+    [
+        ("dependency", (2, 4, 3), [3, 2]),
+        ("path:monotone=true", (2, 2, 3), [[2, 3], [1, 2]]),
+        ("cky", (2, 3, 3, 2), [2, 1]),
+    ],
+)
+def test_the_shape_of_labels_does_not_depend_on_lengths(structure, shape, lengths):
+    """That of trees over spans was 2 n - 1 of the longest sentence, not of the room for it."""
+    layer, scores, lengths = StructuredLoss(structure), torch.randn(shape), torch.tensor(lengths)
+    best = decode(layer, scores, lengths)
+    assert best.shape == decode(layer, scores).shape
+    assert torch.equal(best, compiled(lambda s, n: decode(layer, s, n))(scores, lengths))
+
+
+def test_blocks_whose_names_have_spaces():
+    structure = get_structure("factor-graph", factors=[(0, 1, 2)], n_states=2)
+    layer = StructuredLoss(structure, "crf")
+    node, table = torch.randn(2, 3, 2), torch.randn(2, 2, 2, requires_grad=True)
+    labels = torch.zeros(2, 3).long()
+    same(lambda t: layer({"node": node, "factors of 3": t}, labels), table)
+
+
+def test_marginals_of_shared_blocks_of_each_example():
+    node, table = torch.randn(2, 3, 2), torch.randn(2, 2, 2, requires_grad=True)
+    layer = Marginals("chain")
+    same(lambda t: layer({"node": node, "transition": t})["transition"], table)
+
+
 def test_half_precision_is_cast_in_the_graph():
     layer = StructuredLoss("chain")
     node, table, labels = draw()
@@ -215,17 +245,17 @@ def test_operators_pass_the_checks_of_torch():
     lengths = torch.tensor([5, 1, 3, 2])
     for reduction in ("mean", "none"):
         layer = StructuredLoss("chain", "crf", reduction=reduction)
-        operands = layer._number, [node, table], "node transition"
+        operands = layer._number, [node, table], "node\ntransition"
         torch.library.opcheck(loss_operators.loss, (*operands, lengths, None, labels))
         factor = torch.ones(4 if reduction == "none" else ())
         rest = operands, lengths, None, labels, factor
         torch.library.opcheck(loss_operators.loss_gradient, (*rest[0], *rest[1:]))
-        plain = layer._number, [node.detach(), table.detach()], "node transition"
+        plain = layer._number, [node.detach(), table.detach()], "node\ntransition"
         torch.library.opcheck(
             loss_operators.loss_second, (*plain, *rest[1:], [node.detach(), table.detach()])
         )
     layer = Marginals("chain")
-    operands = layer._number, [node, table], "node transition"
+    operands = layer._number, [node, table], "node\ntransition"
     torch.library.opcheck(loss_operators.marginals, (*operands, lengths, None))
     torch.library.opcheck(best_labels_of, (*operands, lengths, None, None))
 
@@ -469,7 +499,7 @@ def test_operators_of_decisions_pass_the_checks_of_torch():
     lengths = torch.tensor([5, 1, 3, 2])
     layer = PerturbedArgmax("chain", n_samples=3, random_state=0)
     plain = [node.detach(), table.detach()]
-    sizes = "node transition", lengths, None
+    sizes = "node\ntransition", lengths, None
     parts = decision_operators.encoded(layer._number, plain, *sizes, labels)
     noise = perturbed_operators.noise(layer._number, plain, *sizes, torch.tensor(0))
     both = perturbed_operators.perturbed(layer._number, plain, *sizes, noise)

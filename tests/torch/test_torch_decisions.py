@@ -177,3 +177,19 @@ def test_scores_that_no_part_reads_have_no_gradient(name):
         for block, mine, used in zip(case.scores, torch.autograd.grad(total, tensors), read):
             unread = torch.ones_like(mine) if used is None else used == 0
             assert not mine[unread.bool()].any(), block
+
+
+@pytest.mark.parametrize("noise", ["additive", "multiplicative", None])
+def test_shared_blocks_of_each_example_have_gradients_of_their_own(noise):
+    node, table = torch.randn(3, 4, 2).double(), torch.randn(2, 2).double()
+    layer = BlackboxDiff("chain", lam=2.0)
+    if noise:
+        layer = PerturbedArgmax("chain", noise=noise, random_state=0)
+    gradients = []
+    for own in (table, table.expand(3, 2, 2).clone()):
+        own.requires_grad_()
+        best = layer({"node": node, "transition": own})
+        (best["transition"] * torch.arange(12.0).reshape(3, 2, 2)).sum().backward()
+        gradients.append(own.grad)
+    assert gradients[1].shape == (3, 2, 2)
+    assert torch.allclose(gradients[0], gradients[1].sum(0))

@@ -112,6 +112,15 @@ def test_best_labels_with_ties(seed, used):
     assert answer.dtype == expected.dtype and answer.tolist() == expected.tolist() and used
 
 
+def test_marginals_of_single_words_have_no_transitions(used):
+    node = torch.tensor([[[0.0, 1.0]]], requires_grad=True)
+    scores = {"node": node, "transition": torch.ones(2, 2, requires_grad=True)}
+    with on_device():
+        answer = Marginals("chain")(scores)
+    assert used and not answer["transition"].any()
+    assert torch.allclose(answer["node"], node.softmax(-1))
+
+
 @pytest.mark.parametrize("seed", range(6))
 def test_marginals_and_their_derivatives(seed, used):
     scores, _, lengths = draw(seed)

@@ -85,6 +85,7 @@ REFUSED = {
         "expected the number of examples",
     ),
     "no tensor": (lambda: CHAIN(X.numpy(), Y), "is ndarray, expected a tensor of floats"),
+    "sparse": (lambda: CHAIN(X.to_sparse(), Y), "is torch.sparse_coo, expected a tensor of floats"),
     "integers": (lambda: CHAIN(X.long(), Y), "is torch.int64, expected a tensor of floats"),
     "a forbidden truth": (
         lambda: StructuredLoss("chain", "crf")(at(X, (1, 2, 0), -torch.inf), Y),
