@@ -136,7 +136,7 @@ def overlapping() -> Made:
     """Sequences of three classes in three columns, which overlap."""
     rng = np.random.default_rng(0)
     means, Y = rng.normal(size=(3, 3)), rng.integers(3, size=(2000, 6))
-    return posed("chain", means[Y] + 3 * rng.normal(size=(2000, 6, 3)), list(Y)), None
+    return posed("chain", means[Y] + 1.5 * rng.normal(size=(2000, 6, 3)), list(Y)), None
 
 
 TASKS = {
