@@ -432,7 +432,8 @@ def reasons(rows: int) -> None:
         scores = [score(name, k, structure, **settings) for k in range(n)]
         print(f"- {name}, {what}: {np.mean(scores):.4f}", flush=True)
 
-    for name in ("ord-auto", "ord-machine", "ord-stocks", "ord-wisconsin"):
+    names = ("ord-auto", "ord-machine", "ord-stocks", "ord-wisconsin", "ord-winequality-red")
+    for name in names:
         told(name, 5, "thresholds", OrdinalStructure(thresholds=True), loss="absolute")
     behind = []
     for k in range(20):
