@@ -171,11 +171,14 @@ def choose_solver(
         if newton:
             bent *= min(1.0, problem.n / ALL_MOVE)
         few = problem.dim <= FEW_WEIGHTS and not smooth
-        few = few and _is_weak(problem, alpha, n_jobs, BENT_FEW)
-        if few and _cuts_of_sweep(problem, alpha, n_jobs) >= TOUCHED * problem.n:
-            return CuttingPlane()
-        if (newton or many) and _is_weak(problem, alpha, n_jobs, bent):
-            return LBFGS(steps=STEPS) if newton else ConsensusADMM(SHARDS, finish=FINISH)
+        ratio = _bend(problem, alpha, n_jobs) if newton or many or few else 0.0
+        if ratio >= (BENT_FEW if few else bent) and not groups_of(problem):
+            if few and _cuts_of_sweep(problem, alpha, n_jobs) >= TOUCHED * problem.n:
+                return CuttingPlane()
+            if newton:
+                return LBFGS(steps=STEPS)
+            if many and ratio >= bent:
+                return ConsensusADMM(SHARDS, finish=FINISH)
         if many and _stays_full(problem, alpha, n_jobs):
             return Smoothing()
     if not smooth:
@@ -200,14 +203,15 @@ def _for_marginals(solver: Solver, problem: Problem) -> Solver:
     return solver
 
 
-def _is_weak(problem: Problem, alpha: float, n_jobs: int, bent: float) -> bool:
-    """Return whether alpha is too small for visits one at a time, and vectors are short enough."""
+def _bend(problem: Problem, alpha: float, n_jobs: int) -> float:
+    """Return how much more the loss curves than the regulariser.
+
+    0 where vectors are long beside the features, or steps are exact.
+    """
     if not _has_short_vectors(problem) or simplex_duals(problem) or box_duals(problem):
-        return False
+        return 0.0
     g, b, _, _ = subgradient(problem, np.zeros(problem.dim), n_jobs)
-    if TYPICAL * float(g @ g) < bent * max(b, 1e-300) * alpha:
-        return False
-    return not groups_of(problem)
+    return TYPICAL * float(g @ g) / max(b * alpha, 1e-300)
 
 
 def _has_short_vectors(problem: Problem, numbers: int = NUMBERS) -> bool:
