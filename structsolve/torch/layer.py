@@ -60,9 +60,8 @@ class Given:
 
     @property
     def shared(self) -> list[bool]:
-        """Whether all examples share each tensor; a shared block may have one for each."""
-        blocks = zip(self.batch.blocks, self.tensors)
-        return [block.kind == "shared" and t.ndim == len(block.shape) for block, t in blocks]
+        """Whether all examples share each tensor."""
+        return list(map(operators.one_for_all, self.batch.blocks, self.tensors))
 
     def tensors_of(self, answer: Any) -> list[torch.Tensor]:
         """Return arrays in the form of the scores as tensors, in the order of the given ones.

@@ -169,10 +169,11 @@ class StructuredLoss(Layer):
         """Return the loss by operators; shapes do not depend on values."""
         number, tensors, names = self.operands(scores, examples, graphs)
         labels, lengths, mask = torch.as_tensor(labels), as_lengths(lengths), as_lengths(mask)
-        name = names.split("\n").index("node") if "node" in names.split("\n") else -1
+        blocks = names.split("\n")
+        name = blocks.index("node") if "node" in blocks else -1
         if name >= 0 and by_position(labels, tensors[name]):
             keep = kept_positions(labels, self.ignore_index, lengths, mask)
-            if keep is not None and keep.ndim == 2 and "edge" not in names.split("\n"):
+            if keep is not None and keep.ndim == 2 and "edge" not in blocks:
                 tensors[name], labels, lengths = moved_ahead(tensors[name], labels, keep)
                 mask = None
             elif keep is not None:

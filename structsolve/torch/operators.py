@@ -182,6 +182,22 @@ def like_scores(layer: int, tensors: Any, *_: Any) -> Tensors:
     return [torch.empty_like(t) for t in tensors]
 
 
+def one_for_all(block: Any, tensor: torch.Tensor) -> bool:
+    """Return whether all examples share a tensor: a shared block may have one for each.
+
+    Parameters
+    ----------
+    block : Block
+    tensor : Tensor
+        Its scores.
+
+    Returns
+    -------
+    bool
+    """
+    return bool(block.kind == "shared" and tensor.ndim == len(block.shape))
+
+
 def parts_like(layer: int, tensors: Any, names: str, lengths: Any, mask: Any, *_: Any) -> Tensors:
     """Return empty tensors of the form of parts: shared blocks have one for each example.
 
@@ -199,9 +215,7 @@ def parts_like(layer: int, tensors: Any, names: str, lengths: Any, mask: Any, *_
     """
     n = many(layer, tensors, names, lengths, mask)
     return [
-        t.new_empty((n, *t.shape))
-        if block.kind == "shared" and t.ndim == len(block.shape)
-        else torch.empty_like(t)
+        t.new_empty((n, *t.shape)) if one_for_all(block, t) else torch.empty_like(t)
         for t, block in zip(tensors, blocks(layer, tensors, names))
     ]
 
