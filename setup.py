@@ -1,5 +1,6 @@
 """Build of the compiled loops; everything else is in pyproject.toml."""
 
+import gc
 import hashlib
 import json
 import os
@@ -166,6 +167,8 @@ def translated(modules: list[Extension]) -> list[Extension]:
     if {"editable_wheel", "develop", "--inplace", "-i"} & set(sys.argv[1:]):
         remove_stale()
     runpy.run_path(str(Path(__file__).with_name(".ci") / "stubs.py"))["write_stubs"](PACKAGE_DIR)
+    # Cython's trees are garbage by the module: looking for it as often as usual is half of its time.
+    gc.set_threshold(1_000_000, 5, 5)
     made = cythonize(
         modules,
         compiler_directives=DIRECTIVES,

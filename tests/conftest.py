@@ -46,8 +46,7 @@ def pytest_collection_finish():
 
 
 def pytest_unconfigure():
-    """Look for garbage once at the end, where pytest looks five times, a second each."""
-    gc.collect()
+    """Freeze what is left, or pytest looks for garbage five times at the end, a second each."""
     gc.freeze()
 
 
