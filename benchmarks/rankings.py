@@ -2,7 +2,7 @@
 
     STRUCTSOLVE_DATA=../shared/data python benchmarks/rankings.py
 
-Five splits, twelve of less than 300 rows, have 60 % training and 40 % test rows, with standardised
+Five splits, forty of fewer than 300 rows, have 60 % training and 40 % test rows, with standardised
 features.  "default": the settings are those of `StructuredSVM("permutation")`, alpha included, and
 the bandwidth of an RBF kernel.
 One-vs-one: a LogisticRegression, SVC or LinearSVC per pair of labels, with labels sorted by the
@@ -161,7 +161,7 @@ def one_split(X: np.ndarray, Y: np.ndarray, seed: int, sides: Any) -> dict[str, 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--sets", nargs="*", default=SETS)
-    parser.add_argument("--splits", type=int, help="default: 5, or 12 of less than 300 rows")
+    parser.add_argument("--splits", type=int, help="default: 5, or 40 of fewer than 300 rows")
     options = parser.parse_args()
     warnings.simplefilter("ignore")  # alpha 1e-4 ends at max_iter on some
     header("Rankings")
@@ -169,7 +169,7 @@ def main() -> None:
     for name in options.sets:
         X, Y = read(name)
         own = {side: known[side] for side in known if name != "generated" or "ours," not in side}
-        count = options.splits or (12 if len(X) < 300 else 5)
+        count = options.splits or (40 if len(X) < 300 else 5)
         splits = [one_split(X, Y, seed, own) for seed in range(count)]
         rows = []
         for side in own:
