@@ -167,7 +167,7 @@ def translated(modules: list[Extension]) -> list[Extension]:
     if {"editable_wheel", "develop", "--inplace", "-i"} & set(sys.argv[1:]):
         remove_stale()
     runpy.run_path(str(Path(__file__).with_name(".ci") / "stubs.py"))["write_stubs"](PACKAGE_DIR)
-    # Cython's trees are garbage by the module; to look for it as often as usual is half of its time.
+    # Cython's trees are garbage by the module: looking for it as usual takes half its time.
     gc.set_threshold(1_000_000, 5, 5)
     made = cythonize(
         modules,
