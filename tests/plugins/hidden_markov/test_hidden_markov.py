@@ -235,7 +235,7 @@ def test_gaussians_of_known_states():
             {"emission": "gaussian"},
             [[[1.0]], [[0.0], [-1e200]]],
             [[0], [0, 1]],
-            r"X, example 1: found 1e\+200, expected numbers up to 1e\+140.*scale X",
+            r"X: found -1e\+200 \(example 1, row 1\), expected numbers from -1e\+140 to 1e\+140",
         ),
         ({}, [], [], "X: expected a list"),
         ({"emission": "gaussian"}, [[[], []]], [[0, 1]], "X: found rows of no columns"),
