@@ -37,14 +37,14 @@ cdef bint _best(SpanShape shape, Py_ssize_t i, const double* theta, int* label, 
 
 cdef int _refuse_label(Py_ssize_t i, Py_ssize_t p, int code) except -1 with gil:
     raise ValueError(
-        f"example {i}: its label holds {code} at {p}, expected the spans of a binary tree in preorder, "
-        "with classes of the model"
+        f"example {i}: its label holds {code} at {p}, expected the spans of a binary tree in "
+        "preorder, with classes of the model"
     )
 
 
 cdef Py_ssize_t _rule(SpanShape shape, Py_ssize_t n, const int* label, Py_ssize_t p) noexcept nogil:
-    # The rule at node p of a label: -1 for a word, -2 if the grammar has none, -3 if its children are
-    # not two neighbours.
+    # The rule at node p of a label: -1 for a word, -2 if the grammar has none, -3 if its children
+    # are not two neighbours.
     cdef Py_ssize_t K = shape.classes, i, j, k, r, right, other, last, c = label[p] % K
     span_of(n, label[p] / K, &i, &j)
     if j == i + 1:

@@ -497,6 +497,18 @@ def test_the_shell_trains_on_brackets(tmp_path, capsys):
     new.write_text("the dog ( barks )\n")
     works(capsys, "predict", model, new, "--output", out)
     assert read_tree(out.read_text())[1] == ["the", "dog", "-LRB-", "barks", "-RRB-"]
+    new.write_text("cats\nthe dog\n")  # a word alone has a class for its tree
+    works(capsys, "predict", model, new, "--output", out)
+    assert [words for _, words in read_trees(out.read_text())] == [["cats"], ["the", "dog"]]
+    for text, line, found in [
+        ("the\tDT\ndog\tNN\n", 1, "a tab"),
+        ("# a comment\n(S (D the) (N dog))", 2, "the start of a tree"),
+        ("the dog\n\n  ( (S\n (D the)))", 3, "the start of a tree"),
+        ("the dog\n(S\n (D the))", 2, "the start of a tree"),
+    ]:
+        new.write_text(text)
+        told = f"b.brackets, line {line}: found {found}"
+        fails(capsys, "predict", model, new, match=told)
     broken = tmp_path / "d.mrg"
     broken.write_text("(S (A a))\n(S (A a)")
     told = "d.mrg, line 2: found 1 brackets that are not closed"
