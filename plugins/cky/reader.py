@@ -71,9 +71,9 @@ class BracketReader(Reader):
         else:
             for number, line in enumerate(lines, 1):
                 if "\t" in line.strip() or _TREE.match(line):
-                    found = "a tab, as between columns" if "\t" in line else "the start of a tree"
+                    what = "a tab, as between columns" if "\t" in line else "the start of a tree"
                     raise ValueError(
-                        f"{path}, line {number}: found {found}, expected trees in brackets alone, "
+                        f"{path}, line {number}: found {what}, expected trees in brackets alone, "
                         "or the words of a sentence on each line, with spaces between"
                     )
             both = [(None, line.split()) for line in lines if line.strip()]
