@@ -500,14 +500,14 @@ def test_the_shell_trains_on_brackets(tmp_path, capsys):
     new.write_text("cats\nthe dog\n")  # a word alone has a class for its tree
     works(capsys, "predict", model, new, "--output", out)
     assert [words for _, words in read_trees(out.read_text())] == [["cats"], ["the", "dog"]]
-    for text, line, found in [
+    for text, line, what in [
         ("the\tDT\ndog\tNN\n", 1, "a tab"),
         ("# a comment\n(S (D the) (N dog))", 2, "the start of a tree"),
         ("the dog\n\n  ( (S\n (D the)))", 3, "the start of a tree"),
         ("the dog\n(S\n (D the))", 2, "the start of a tree"),
     ]:
         new.write_text(text)
-        told = f"b.brackets, line {line}: found {found}"
+        told = f"b.brackets, line {line}: found {what}"
         fails(capsys, "predict", model, new, match=told)
     broken = tmp_path / "d.mrg"
     broken.write_text("(S (A a))\n(S (A a)")
