@@ -27,8 +27,10 @@ import subprocess
 import sys
 import tempfile
 import time
+from collections.abc import Iterator
 from functools import cache
 from pathlib import Path
+from typing import Any
 
 from environments import ready
 
@@ -200,21 +202,28 @@ def commit() -> str:
     return f"{described.stdout.strip()}, " if described.returncode == 0 else ""
 
 
+@contextlib.contextmanager
+def group(command: list[str], **settings: Any) -> Iterator[subprocess.Popen[str]]:
+    """A process that ends at the end of the block, with all that it has started."""
+    with subprocess.Popen(
+        command, stderr=subprocess.STDOUT, text=True, start_new_session=True, **settings
+    ) as process:
+        try:
+            yield process
+        finally:
+            with contextlib.suppress(ProcessLookupError):
+                os.killpg(process.pid, signal.SIGKILL)
+
+
 def output(command: list[str]) -> list[str] | None:
     """The lines that a script prints, without its comments; None if it failed."""
     lines = []
-    with subprocess.Popen(
-        command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True,
-        env=os.environ | ONE_THREAD,
-    ) as process:  # fmt: skip
+    with group(command, stdout=subprocess.PIPE, env=os.environ | ONE_THREAD) as process:
         assert process.stdout is not None
-        try:
-            for line in process.stdout:
-                print(line, end="", flush=True)
-                lines.append(line)
-        except KeyboardInterrupt:
-            process.kill()
-            raise
+        for line in process.stdout:
+            print(line, end="", flush=True)
+            lines.append(line)
+        process.wait()
     return None if process.returncode else [s for s in lines if not s.startswith("<!--")]
 
 
@@ -263,20 +272,11 @@ def started(command: list[str], folder: Path, seconds: float) -> tuple[bool, str
     if "STRUCTSOLVE_DATA" in environment:
         environment["STRUCTSOLVE_DATA"] = os.path.abspath(environment["STRUCTSOLVE_DATA"])
     begun, status = time.time(), None
-    with (
-        tempfile.TemporaryFile("w+", errors="replace") as told,
-        subprocess.Popen(
-            command, cwd=folder, env=environment, start_new_session=True,
-            stdin=subprocess.DEVNULL, stdout=told, stderr=subprocess.STDOUT,
-        ) as process,
-    ):  # fmt: skip
-        try:
+    settings = {"cwd": folder, "env": environment, "stdin": subprocess.DEVNULL}
+    with tempfile.TemporaryFile("w+", errors="replace") as told:
+        limit = contextlib.suppress(subprocess.TimeoutExpired)
+        with group(command, stdout=told, **settings) as process, limit:
             status = process.wait(seconds)
-        except subprocess.TimeoutExpired:
-            pass
-        finally:
-            with contextlib.suppress(ProcessLookupError):
-                os.killpg(process.pid, signal.SIGKILL)
         told.seek(0)
         text = told.read()
     if status or "Traceback (most recent call last)" in text:

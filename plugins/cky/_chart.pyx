@@ -98,7 +98,7 @@ cdef class SpanShape:
         return self.max_rows * self.classes
 
     cdef Py_ssize_t part(self, Py_ssize_t i, Py_ssize_t code) noexcept nogil:
-        if code >= self.n_rows(i) * self.classes:
+        if not 0 <= code < self.n_rows(i) * self.classes:
             return -1
         return self.shared + code / self.classes * self.stride + code % self.classes
 

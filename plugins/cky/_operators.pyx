@@ -35,15 +35,31 @@ cdef bint _best(SpanShape shape, Py_ssize_t i, const double* theta, int* label, 
     return True
 
 
+cdef int _refuse_label(Py_ssize_t i, Py_ssize_t p, int code) except -1 with gil:
+    raise ValueError(
+        f"example {i}: its label holds {code} at {p}, expected the spans of a binary tree in "
+        "preorder, with classes of the model"
+    )
+
+
 cdef Py_ssize_t _rule(SpanShape shape, Py_ssize_t n, const int* label, Py_ssize_t p) noexcept nogil:
-    # The rule at node p of a label: -1 for a word, -2 if the grammar has none.
-    cdef Py_ssize_t K = shape.classes, i, j, k, r, other, c = label[p] % K
+    # The rule at node p of a label: -1 for a word, -2 if the grammar has none, -3 if its children
+    # are not two neighbours.
+    cdef Py_ssize_t K = shape.classes, i, j, k, r, right, other, last, c = label[p] % K
     span_of(n, label[p] / K, &i, &j)
     if j == i + 1:
         return -1
+    if p + 1 >= 2 * n - 1:
+        return -3
     span_of(n, label[p + 1] / K, &other, &k)
+    right = p + 2 * (k - i)
+    if other != i or k >= j or right >= 2 * n - 1:
+        return -3
+    span_of(n, label[right] / K, &other, &last)
+    if other != k or last != j:
+        return -3
     for r in range(shape.first[c], shape.first[c + 1]):
-        if shape.left[r] == label[p + 1] % K and shape.right[r] == label[p + 2 * (k - i)] % K:
+        if shape.left[r] == label[p + 1] % K and shape.right[r] == label[right] % K:
             return r
     return -2
 
@@ -361,14 +377,17 @@ cdef class CKYParts(Parts):
         return self.write(i, label, 1, index, value)
 
     cdef Py_ssize_t write(self, Py_ssize_t i, const int* label, double sign, int* index,
-                          double* value) noexcept nogil:
-        cdef Py_ssize_t p, r, part, k = 0, n = self.shape.n_words(i)
+                          double* value) except -1 nogil:
+        cdef Py_ssize_t p, r, k = 0, n = self.shape.n_words(i)
         for p in range(2 * n - 1):
-            part = self.shape.part(i, label[p])
-            if part >= 0:
-                index[k], value[k] = <int>part, sign
-                k += 1
+            if self.shape.part(i, label[p]) < 0:
+                return _refuse_label(i, p, label[p])
+        for p in range(2 * n - 1):
+            index[k], value[k] = <int>self.shape.part(i, label[p]), sign
+            k += 1
             r = _rule(self.shape, n, label, p) if self.shape.grammar else -1
+            if r == -3 or self.shape.grammar and label[0] >= self.shape.classes:
+                return _refuse_label(i, p, label[p])
             if r >= 0:
                 index[k], value[k] = self.shape.where[r], sign
                 k += 1

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Sequence
 from typing import Any
 
@@ -10,11 +11,15 @@ from structsolve.io.reader import Reader
 from structsolve.io.select import parse_rows
 from structsolve.plugins.cky.trees import length_of, read_trees, write_tree
 
+# A bracket and a class, before the next bracket or the end of the line.
+_TREE = re.compile(r"\s*\([^\s()]*\s*(\(|$)")
+
 
 class BracketReader(Reader):
     """Reads trees in brackets, as of the Penn Treebank; predictions are such files, too.
 
-    A file that does not begin with a bracket has the words of a sentence on each line.
+    A file that does not begin with a bracket has the words of a sentence on each line, whatever
+    they are, but no tabs and no trees.
 
     Parameters
     ----------
@@ -64,6 +69,13 @@ class BracketReader(Reader):
             except ValueError as error:
                 raise ValueError(f"{path}, line {getattr(error, 'line', 1)}: {error}") from None
         else:
+            for number, line in enumerate(lines, 1):
+                if "\t" in line.strip() or _TREE.match(line):
+                    what = "a tab, as between columns" if "\t" in line else "the start of a tree"
+                    raise ValueError(
+                        f"{path}, line {number}: found {what}, expected trees in brackets alone, "
+                        "or the words of a sentence on each line, with spaces between"
+                    )
             both = [(None, line.split()) for line in lines if line.strip()]
         if not both:
             raise no_examples(path, "trees in brackets")

@@ -18,7 +18,7 @@ def encode_sets(Y: Any, n: int, hierarchy: Hierarchy, close: bool, union: bool) 
 
     Parameters
     ----------
-    Y : matrix of 0 and 1 (array, sparse, data frame), or list of lists of labels
+    Y : matrix of 0 and 1 (array, sparse, data frame), or list of its rows or of lists of labels
     n : int
         Rows of X.
     hierarchy : Hierarchy
@@ -249,6 +249,22 @@ def _of_lists(Y: Any, n: int, hierarchy: Hierarchy) -> np.ndarray:
                 f"example {i}: y holds {names!r}, expected the list of its labels (a matrix of 0 "
                 "and 1 must be an array)"
             )
+        if _is_row(names, hierarchy):
+            matrix[i] = names
+            continue
         for name in names:
             matrix[i, column_of(name, i, hierarchy)] = 1
     return matrix
+
+
+def _is_row(names: Any, hierarchy: Hierarchy) -> bool:
+    """Return whether an entry is a row of 0 and 1, and no list of nodes that have such names."""
+    M, numbers = len(hierarchy), (bool, int, float, np.bool_, np.number)
+    named = not hierarchy.column.keys().isdisjoint((0, 1))
+    if named and not (isinstance(names, np.ndarray) and M > 2):
+        return False
+    return (
+        isinstance(names, (list, tuple, np.ndarray))
+        and len(names) == M
+        and all(isinstance(entry, numbers) and entry in (0, 1) for entry in names)
+    )

@@ -48,8 +48,9 @@ class DagStructure(Structure):
     Notes
     -----
     X is a plain 2-D array, CSR matrix or data frame.  Y is a matrix of 0 and 1 with one column per
-    node, or a list with a list of labels for each row of X (for "single-leaf" also a 1-D array of
-    leaves).  Predictions are such a matrix, for "single-leaf" an array of leaves.
+    node, or a list with such a row, or a list of labels, for each row of X (for "single-leaf" also
+    a 1-D array of leaves; rows of 0 and 1 are arrays where nodes are called 0 and 1).  Predictions
+    are such a matrix, for "single-leaf" an array of leaves.
 
     For "single-leaf", Y may also be a table of levels: a data frame or a 2-D array of names, or
     lists of names, a path from a root a row.  Predictions are a table, too.  Shorter paths end in

@@ -206,15 +206,7 @@ class Gaussian:
             raise ValueError("X: found rows of no columns, expected at least one number in each")
         if packing.is_sparse(flat):
             flat = flat.toarray()
-        if not np.isfinite(flat).all():
-            packing.refuse_infinite(flat, offsets)
-        large = np.abs(flat).max(axis=1) > LARGEST
-        if large.any():
-            i = int(np.searchsorted(offsets, large.argmax(), side="right")) - 1
-            raise ValueError(
-                f"X, example {i}: found {np.abs(flat[large.argmax()]).max():g}, expected numbers "
-                f"up to {LARGEST:g}, which have variances: scale X"
-            )
+        packing.refuse_infinite(flat, offsets, most=LARGEST)
         return np.asarray(flat, dtype=np.float64), offsets
 
     def start(self, flat: np.ndarray, K: int, rng: np.random.Generator) -> np.ndarray:

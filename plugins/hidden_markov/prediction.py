@@ -10,6 +10,7 @@ from sklearn.utils.validation import _check_feature_names, check_is_fitted
 
 from structsolve import batch
 from structsolve.estimators.common import generator_of
+from structsolve.estimators.weights import NamedBlock, WeightTables
 from structsolve.examples.packing import first_frame
 from structsolve.plugins.hidden_markov.emissions import cumulated, log
 from structsolve.plugins.hidden_markov.states import flat_states
@@ -150,6 +151,48 @@ class StatePredictionMixin:
         space, scores = self._scores(flat, offsets)
         labels, values = batch.k_best(space, scores, k, n_jobs=self.n_jobs)
         return [list(zip(self.classes_[one], each.tolist())) for one, each in zip(labels, values)]
+
+    def info(self, top: int | None = 20, feature_names: Any = None) -> WeightTables:
+        """Return the largest probabilities of states, transitions and symbols, or means, variances.
+
+        Parameters
+        ----------
+        top : int or None, default=20
+            The number of each, of means also of the most negative; None: all that are not 0.
+        feature_names : sequence of str, optional
+            Names of the columns of X; ``feature_names_in_`` or numbers by default.
+
+        Returns
+        -------
+        WeightTables
+            A dict of tables, which prints as text.
+
+        Examples
+        --------
+        >>> from structsolve import HiddenMarkovModel
+        >>> model = HiddenMarkovModel(smoothing=0).fit(["hht", "tt"], [["a", "a", "b"], ["b", "b"]])
+        >>> print(model.info()["transition"][0])
+        {'from': 'b', 'to': 'b', 'weight': 1.0}
+        """
+        check_is_fitted(self, "transition_")
+        emission, states = self.emission_, self.classes_
+        blocks = [
+            NamedBlock("start", ("state",), [states], self.start_),
+            NamedBlock("transition", ("from", "to"), [states, states], self.transition_),
+        ]
+        if hasattr(emission, "symbols"):
+            axes, names = ("state", "symbol"), emission.symbols
+            blocks.append(NamedBlock("emission", axes, [states, names], emission.table))
+            return WeightTables(blocks, top, "probabilities")
+        size = emission.means.shape[1]
+        names = getattr(self, "feature_names_in_", None) if feature_names is None else feature_names
+        names = np.arange(size) if names is None else np.asarray(names)
+        if len(names) != size:
+            raise ValueError(f"feature_names has {len(names)} entries, expected {size}")
+        for name in emission.names:
+            values = getattr(emission, name)
+            blocks.append(NamedBlock(name, ("state", "feature"), [states, names], values))
+        return WeightTables(blocks, top, "numbers")
 
     def sample(self, lengths: Any, random_state: Any = None) -> tuple[list[Any], list[np.ndarray]]:
         """Draw sequences.

@@ -6,10 +6,10 @@ from typing import Any
 
 import numpy as np
 
+from structsolve.examples.packing import HUGE
+
 # Rows and numbers of targets that are looked at; fewer rows than LEAST cannot tell.
 ROWS, NUMBERS, LEAST = 1000, 2 * 10**6, 10
-# Features of a problem are at most so large.
-LARGEST = 1e100
 # Penalties to try, as multiples of the mean eigenvalue of the features.
 PENALTIES = (1e-4, 1e-3, 1e-2, 1e-1, 1.0)
 # By how many standard errors one score for each label has to be nearer.
@@ -57,7 +57,7 @@ def better_weights(X: Any, ranks: np.ndarray, sample_weight: Any = None) -> str:
     kept = rows[np.linspace(0, n - 1, most).astype(int)]
     truth = ranks[kept].astype(np.float64)
     X = X[kept]
-    if not (np.abs(X.data if hasattr(X, "tocsr") else X) <= LARGEST).all():
+    if not (np.abs(X.data if hasattr(X, "tocsr") else X) <= HUGE).all():
         return "matrix"  # training refuses them, and names the example
     vectors, values = _principal(X)
     if not len(values):

@@ -168,7 +168,9 @@ class RiskPredictionMixin(RiskDiagnostics):
         together = max(1, PREDICTION_BYTES // (8 * self._targets.n))
         for first in range(0, examples.n, together):
             some = slice(first, first + together)
-            K[some] = kernel.matrix(rows[some], self._train_rows)
+            K[some] = kernel.matrix(
+                rows[some], self._train_rows, lambda i, a=first: f"X, example {a + i}"
+            )
         return examples, K
 
     def _decoded(self, X: Any) -> tuple[Any, np.ndarray, np.ndarray]:

@@ -16,7 +16,8 @@
 #     save_flow(&cut, capacity, flow)         # m numbers, the start of the next cut
 #
 # Graphs are read only and shared by threads; the memory of a Cut belongs to one call.  A loop that
-# writes residuals, terminals and `value = 0` itself needs neither load_cut() nor arrays for them.
+# writes residuals, terminals and `value = 0` itself needs neither load_cut() nor arrays for them;
+# load_cut(&cut, cut.residual, cut.terminal, flow) then subtracts a flow.
 
 from structsolve.abi_number cimport structsolve_abi_marker
 
@@ -50,9 +51,10 @@ cdef CutGraph build_cut_graph(Py_ssize_t n, Py_ssize_t m, const int* ends,
 cdef Cut place_cut(const CutGraph* graph, char* memory) noexcept nogil
 # Sets residuals and terminals from capacities (2 m, >= 0, or infinite) and terminals (n; infinite
 # for nodes with a given side), minus a flow (m; pair j carries flow[j] from ends[2j] to
-# ends[2j + 1]; NULL for none).  The flow may be any finite numbers: they are clipped to the
-# capacities, and the excess or deficit of a node goes to its terminal.  The answer is the same; the
-# closer the flow to a maximum flow, the sooner solve_cut() is done (Kohli, Torr 2005).
+# ends[2j + 1]; NULL for none).  Both may be the cut's own arrays, written before.  The flow may be
+# any finite numbers: they are clipped to the capacities and to what all terminals together can give,
+# and the excess or deficit of a node goes to its terminal.  The answer is the same; the closer the
+# flow to a maximum flow, the sooner solve_cut() is done (Kohli, Torr 2005).
 cdef void load_cut(Cut* cut, const double* capacity, const double* terminal,
                    const double* flow) noexcept nogil
 # Turns residuals into those of a maximum flow.  Returns its value, which equals that of a minimum

@@ -28,9 +28,6 @@ class MinimumCut(NamedTuple):
     flow: "float"
 
 
-# A flow and a cut whose values differ more are not the best ones.
-cdef double ROUNDING = 1e-9
-
 cdef enum:
     ROOT = -1           # its parent is the terminal
     NONE = -2           # no parent
@@ -86,22 +83,47 @@ cdef Cut place_cut(const CutGraph* graph, char* memory) noexcept nogil:
     return cut
 
 
+cdef double _most_flow(const CutGraph* graph, const double* capacity,
+                       const double* terminal) noexcept nogil:
+    # No pair needs more flow than all terminals together; a given side counts by its arcs.  Kept
+    # flows of much larger capacities would round these away.
+    cdef Py_ssize_t v, j
+    cdef double most = 0
+    cdef bint given = False
+    for v in range(graph.n):
+        if fabs(terminal[v]) < INFINITY:
+            most += fabs(terminal[v])
+        else:
+            given = True
+    for j in range(2 * graph.m if given else 0):
+        if fabs(terminal[graph.ends[j]]) == INFINITY:
+            most += capacity[j] if capacity[j] < INFINITY else 0
+            most += capacity[j ^ 1] if capacity[j ^ 1] < INFINITY else 0
+    return most
+
+
 cdef void load_cut(Cut* cut, const double* capacity, const double* terminal,
                    const double* flow) noexcept nogil:
     cdef Py_ssize_t v, j
     cdef const int* ends = cut.graph.ends
     cdef double* residual = cut.residual
     cdef double* left = cut.terminal
-    cdef double sent, value = 0
-    memcpy(left, terminal, cut.graph.n * sizeof(double))
+    cdef double sent, most, value = 0
+    if left != terminal:
+        memcpy(left, terminal, cut.graph.n * sizeof(double))
     cut.value = 0
     if flow == NULL:
-        memcpy(residual, capacity, 2 * cut.graph.m * sizeof(double))
+        if residual != capacity:
+            memcpy(residual, capacity, 2 * cut.graph.m * sizeof(double))
         return
+    most = _most_flow(&cut.graph, capacity, left)
+    # Each node at the source gives its outflow, and a node that gives more than it has takes
+    # the rest from the sink: the value of the flow is less by that.
+    for v in range(cut.graph.n):
+        value += left[v] if 0 < left[v] < INFINITY else 0
     for j in range(cut.graph.m):
-        sent = flow[j]
-        sent = sent if sent < capacity[2 * j] else capacity[2 * j]
-        sent = sent if sent > -capacity[2 * j + 1] else -capacity[2 * j + 1]
+        sent = min(min(flow[j], most), capacity[2 * j])
+        sent = max(max(sent, -most), -capacity[2 * j + 1])
         residual[2 * j] = capacity[2 * j] - sent
         residual[2 * j + 1] = capacity[2 * j + 1] + sent
         left[ends[2 * j]] -= sent
@@ -110,11 +132,8 @@ cdef void load_cut(Cut* cut, const double* capacity, const double* terminal,
             value += sent
         if left[ends[2 * j + 1]] == INFINITY:
             value -= sent
-    # Each node at the source gives its outflow, and a node that gives more than it has takes
-    # the rest from the sink: the value of the flow is less by that.
     for v in range(cut.graph.n):
-        if left[v] < INFINITY:
-            value += (terminal[v] if terminal[v] > 0 else 0) - (left[v] if left[v] > 0 else 0)
+        value -= left[v] if 0 < left[v] < INFINITY else 0
     cut.value = value
 
 
@@ -567,10 +586,11 @@ cdef class CutNetwork:
         cdef signed char[::1] near_source = source_side.view(np.int8)
         cdef signed char[::1] near_sink = sink_side.view(np.int8)
         with nogil:
-            value = self._solve(warm, &near_source[0], &source)
-            if warm and not fabs(source - value) <= ROUNDING * source:
-                # Beside a flow that was much larger, these capacities may have been rounded away.
-                value = self._solve(False, &near_source[0], &source)
+            load_cut(&self.current, self.capacity, self.terminal, self.flow if warm else NULL)
+            value, source = solve_cut(&self.current), 0
+            if value < INFINITY:
+                cut_side(&self.current, False, &near_source[0])
+                source = cut_value(&self.graph, self.capacity, self.terminal, &near_source[0])
         if value == INFINITY:
             raise ValueError(
                 "capacities: found a path from source to sink of infinite capacity, expected a "
@@ -579,16 +599,6 @@ cdef class CutNetwork:
         self.solved = True
         cut_side(&self.current, True, &near_sink[0])
         return MinimumCut(constant + source, source_side, sink_side, constant + value)
-
-    cdef double _solve(self, bint warm, signed char* near_source, double* value) noexcept nogil:
-        # Returns the value of a maximum flow; value <- that of its cut, which should be the same.
-        cdef double flow
-        load_cut(&self.current, self.capacity, self.terminal, self.flow if warm else NULL)
-        flow, value[0] = solve_cut(&self.current), 0
-        if flow < INFINITY:
-            cut_side(&self.current, False, near_source)
-            value[0] = cut_value(&self.graph, self.capacity, self.terminal, near_source)
-        return flow
 
     cdef _read_capacities(self, capacities):
         cdef Py_ssize_t m = self.n_arcs, j

@@ -38,7 +38,7 @@ def predictions(model: Any, data: Any, labels: Any = None) -> list[list[Any]]:
     return as_lists(labels if whole else data.split(labels))
 
 
-def as_lists(labels: Iterable[Any]) -> list[list[Any]]:
+def as_lists(labels: Iterable[Any]) -> list[Any]:
     """Return label sequences as lists of Python values, label pictures row by row.
 
     Parameters
@@ -49,7 +49,11 @@ def as_lists(labels: Iterable[Any]) -> list[list[Any]]:
     -------
     list of list
     """
-    return [one.ravel().tolist() if hasattr(one, "ravel") else list(one) for one in labels]
+    # A tree of one word is the name of its class.
+    return [
+        one.ravel().tolist() if hasattr(one, "ravel") else [*one] if type(one) is not str else one
+        for one in labels
+    ]
 
 
 def are_structured(model: Any, labels: Any) -> bool:

@@ -58,7 +58,7 @@ cdef class Direct:
     Parameters
     ----------
     model : LinearModel
-        With finite weights.
+        With weights that are not too large.
     bind : callable
         ``layout -> operator``.
     """
@@ -81,7 +81,7 @@ cdef class Direct:
         if not ((self._plain(space) or self.make_oracle)
                 and layout.node is not None and layout.edge is None
                 and type(classes) is np.ndarray and classes.ndim == 1 and not classes.dtype.hasobject
-                and np.isfinite(model.weights).all()):
+                and model.bounded):
             raise ValueError(f"structure {space.structure.name!r} or the model needs packed examples")
         self.model, self.w = model, model.weights
         self.classes = np.ascontiguousarray(classes)
@@ -391,9 +391,10 @@ cdef bint _canonical(Py_ssize_t rows, Py_ssize_t n, const int32_t* starts, const
 
 
 cdef Py_ssize_t _unlike(Py_ssize_t n, const real* x, real usual) noexcept nogil:
-    """Return how many values are not the usual one; -1 if one is not finite."""
+    """Return how many values are not the usual one; -1 if one is not finite, or beyond 1e100."""
     cdef Py_ssize_t j, unlike = 0, finite = 0
+    cdef real up = <real>1.8e208 if real is double else <real>1
     for j in range(n):
         unlike += x[j] != usual
-        finite += x[j] - x[j] == 0
+        finite += x[j] * up * <real>0 == 0
     return unlike if finite == n else -1

@@ -163,6 +163,8 @@ class WeightTables(dict):
     blocks : iterable of NamedBlock
     top : int or None
         The number of most positive and of most negative weights of each block.
+    what : str, default="weights"
+        What they are, in the text.
 
     Examples
     --------
@@ -178,7 +180,7 @@ class WeightTables(dict):
        -2.0000  b -> 1
     """
 
-    def __init__(self, blocks: Iterable[NamedBlock], top: int | None = None):
+    def __init__(self, blocks: Iterable[NamedBlock], top: int | None = None, what: str = "weights"):
         if top is not None and not (isinstance(top, (int, np.integer)) and top >= 1):
             raise ValueError(f"top is {top!r}, expected an integer >= 1, or None for all weights")
         self.top, self._heads = top, {}
@@ -189,7 +191,7 @@ class WeightTables(dict):
             ]
             count, size = int(np.count_nonzero(block.values)), block.values.size
             axes = " -> ".join(block.columns)
-            head = f"{block.name}: {axes}, {count} of {size} weights are not 0"
+            head = f"{block.name}: {axes}, {count} of {size} {what} are not 0"
             self._heads[block.name] = head, len(self[block.name]) < count
 
     def __str__(self) -> str:

@@ -21,6 +21,8 @@ from .stacking import dense_to_csr, stack_csr, stack_dense
 # Matrices with at most this share of non-zeros are kept as CSR, which is then faster for any number
 # of labels (benchmarks/sparse_rows.py).
 DENSITY = 0.5
+# Products and sums of larger features overflow: weights and scores would be NaN.
+HUGE = 1e100
 # Indices of columns have 32 bits.
 MOST_COLUMNS = 2**31 - 1
 
@@ -141,34 +143,56 @@ def packed_bytes(X: Any) -> int:
     return sum(array.nbytes for array in arrays)
 
 
-def refuse_infinite(X: Any, offsets: np.ndarray, what: str = "X") -> None:
-    """Raise the error that names the first example with NaN or infinity.
+def within(values: np.ndarray, most: float) -> bool:
+    """Return whether no value is NaN, or larger in size than a number.
 
     Parameters
     ----------
-    X : ndarray or CSR of shape (n_rows, n_features)
-        With at least one value that is not finite.
+    values : ndarray
+    most : float
+
+    Returns
+    -------
+    bool
+    """
+    # Python floats: a float32 would cast the number, which may overflow.
+    return not values.size or float(values.max()) <= most and float(values.min()) >= -most
+
+
+def refuse_infinite(X: Any, offsets: Any, what: str = "X", most: float = HUGE) -> None:
+    """Refuse NaN, infinity, and features whose products overflow, naming the first such example.
+
+    Parameters
+    ----------
+    X : ndarray or CSR of shape (n_rows, n_features), or None
     offsets : ndarray of int64 of shape (n + 1,)
         First row of each example.
     what : str, default="X"
         Name of the argument.
+    most : float
+        The largest absolute value allowed.
 
     Raises
     ------
     ValueError
-        Always.
     """
-    data = X.data if is_sparse(X) else X
-    bad = ~np.isfinite(data)
+    data = X if X is None else X.data if is_sparse(X) else X
+    if data is None or within(data, most):
+        return
+    first = int(np.flatnonzero(~(np.abs(data) <= np.float64(most)))[0])
+    row = first // data.shape[-1]
     if is_sparse(X):
-        row = int(np.searchsorted(X.indptr, np.flatnonzero(bad)[0], side="right")) - 1
-    else:
-        row = int(np.argwhere(bad)[0][0])
+        row = int(np.searchsorted(X.indptr, first, side="right")) - 1
     i = int(np.searchsorted(offsets, row, side="right")) - 1
-    kind = "NaN" if np.isnan(data[bad][0]) else "infinity"
+    value, where = data.ravel()[first], f"(example {i}, row {row - offsets[i]})"
+    if np.isfinite(value):
+        raise ValueError(
+            f"{what}: found {value:g} {where}, expected numbers from {-most:g} to {most:g}; scale "
+            "the features"
+        )
     raise ValueError(
-        f"{what}: Input contains {kind} (example {i}, row {row - offsets[i]}); features must be "
-        "finite: impute or drop them"
+        f"{what}: Input contains {'NaN' if np.isnan(value) else 'infinity'} {where}; features must "
+        "be finite: impute or drop them"
     )
 
 

@@ -180,9 +180,7 @@ def scale_columns(examples: Examples, layout: Any, name: str, kind: bool | str) 
             f"scale_features is {kind!r}, but nodes of structure {name!r} have no features; leave "
             "it False"
         )
-    data = nodes.data if is_sparse(nodes) else nodes
-    if not np.isfinite(data).all():
-        refuse_infinite(nodes, examples.offsets, "X")
+    refuse_infinite(nodes, examples.offsets)
     weights = None
     if examples.sample_weight is not None:
         weights = np.repeat(examples.sample_weight, np.diff(examples.offsets))

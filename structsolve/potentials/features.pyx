@@ -49,7 +49,7 @@ cdef class FeatureRows:
     Attributes
     ----------
     finite : bool
-        Whether all values are finite.
+        Whether all values are finite, and below about 1e100: products with weights are finite, too.
 
     Raises
     ------
@@ -270,7 +270,7 @@ cdef Py_ssize_t _longest_row(const int64_t[::1] indptr, Py_ssize_t n_rows, Py_ss
 
 
 def _check_values(values, indices, Py_ssize_t n_cols, n_jobs):
-    """Return whether all values are finite, all are one, and all indices (or None) are columns."""
+    """Return whether all values are bounded, all are one, and all indices (or None) are columns."""
     cdef const double[::1] v64
     cdef const float[::1] v32
     cdef const int32_t[::1] idx
@@ -308,8 +308,10 @@ def _check_values(values, indices, Py_ssize_t n_cols, n_jobs):
 cdef Checked _check_block(Py_ssize_t n, const real* x) noexcept nogil:
     # Four independent sums of each kind, for speed.  The first kind is zero only if all values are
     # one, and needed only if the first is; in the second, 0 times a value that is not finite is NaN.
+    # Doubles beyond HUGE, or almost, become infinite: refuse_infinite() compares them exactly.
     cdef double a = x[0] != 1, b = 0, c = 0, d = 0
     cdef Py_ssize_t j = 0, whole = n - n % 4
+    cdef real up = <real>1.8e208 if real is double else <real>1
     cdef Checked checked
     while j < whole and a == 0:
         a += (<double>x[j] - 1) * (<double>x[j] - 1)
@@ -326,13 +328,13 @@ cdef Checked _check_block(Py_ssize_t n, const real* x) noexcept nogil:
     a = b = c = d = 0
     j = 0
     while j < whole:
-        a += x[j] * <real>0
-        b += x[j + 1] * <real>0
-        c += x[j + 2] * <real>0
-        d += x[j + 3] * <real>0
+        a += x[j] * up * <real>0
+        b += x[j + 1] * up * <real>0
+        c += x[j + 2] * up * <real>0
+        d += x[j + 3] * up * <real>0
         j += 4
     for j in range(whole, n):
-        a += x[j] * <real>0
+        a += x[j] * up * <real>0
     checked.finite = a + b + c + d == 0
     return checked
 

@@ -45,8 +45,8 @@ cdef class LinearPotentials:
     Raises
     ------
     ValueError
-        The message names the example with a feature that is NaN or infinite, or the part whose
-        factor is negative or not finite.
+        The message names the example with a feature that is NaN, infinite or beyond 1e100, or the
+        part whose factor is negative or not finite.
     """
 
     def __init__(self, examples, layout, Py_ssize_t gram_budget=0, n_jobs=1,

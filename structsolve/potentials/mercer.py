@@ -7,10 +7,12 @@ from typing import Any
 
 import numpy as np
 
-from ..examples.packing import is_sparse, refuse_infinite
+from ..examples.packing import is_sparse, refuse_infinite, within
 from ..utils.arrays import n_rows
 
 PRECOMPUTED = "precomputed"
+# Products of larger kernel values overflow.
+MOST = 1e200
 # Kernels that are positive semi-definite for all data, unless gamma is negative.
 ALWAYS_DEFINITE = ("linear", "rbf", "laplacian", "cosine")
 # Up to this many nodes the whole kernel matrix is checked; beyond, that of random nodes.
@@ -125,9 +127,9 @@ class Kernel:
         Raises
         ------
         ValueError
-            The message names the first example with NaN or infinity.
+            The message names the first example with NaN, infinity or a feature too large.
         """
-        _refuse_infinite_rows(X, offsets)
+        refuse_infinite(X, offsets)
         if is_sparse(X):
             return np.ascontiguousarray(X.toarray(), np.float64) if dense else X.astype(np.float64)
         return np.ascontiguousarray(X, dtype=np.float64)
@@ -192,11 +194,11 @@ class Kernel:
                 f"shape {shape}: one per pair of rows"
             )
         K = np.ascontiguousarray(K, dtype=np.float64)
-        if not np.isfinite(K).all():
-            i, j = np.argwhere(~np.isfinite(K))[0].tolist()
+        if not within(K, MOST):
+            i, j = np.argwhere(~(np.abs(K) <= MOST))[0].tolist()
             raise ValueError(
                 f"kernel {self.name!r} gave {K[i, j]} for {name_row(i)} with {name_column(j)}; "
-                "kernel values must be finite"
+                f"kernel values must be finite, up to {MOST:g}: scale the features"
             )
         return K
 
@@ -392,15 +394,6 @@ def node_namer(offsets: np.ndarray, rows: Any) -> Callable[[int], str]:
     callable
     """
     return lambda v: node_name(offsets, int(rows[v]))
-
-
-def _refuse_infinite_rows(X: Any, offsets: np.ndarray) -> None:
-    """Refuse features with NaN or infinity, naming the example."""
-    data = X.data if is_sparse(X) else X
-    # The sum of finite values may overflow; then each value is checked.
-    with np.errstate(over="ignore", invalid="ignore"):
-        if not np.isfinite(data.sum(dtype=np.float64)) and not np.isfinite(data).all():
-            refuse_infinite(X, offsets)
 
 
 def given_dense(X: Any) -> bool:

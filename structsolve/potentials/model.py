@@ -8,10 +8,15 @@ from typing import Any, ClassVar
 import numpy as np
 
 from ..examples.packed import Examples
+from ..examples.packing import refuse_infinite, within
 from ..utils.arrays import aligned_zeros
 from .linear import LinearPotentials
 from .mercer import Kernel
 from .weight_layout import WeightLayout
+
+# Weights up to LARGE have finite scores for features up to HUGE; with others scores may be as large
+# as MOST_SCORE.
+LARGE, MOST_SCORE = 1e200, 1e300
 
 
 class Model:
@@ -135,6 +140,11 @@ class LinearModel(Model):
     w : ndarray of shape (dim,)
         Copied to memory that is aligned for the vector loops.
 
+    Attributes
+    ----------
+    bounded : bool
+        Whether scores are finite for all features that are not refused.
+
     Examples
     --------
     >>> import numpy as np
@@ -156,7 +166,7 @@ class LinearModel(Model):
         self.weights = aligned_zeros(space.layout.dim)
         self.weights[:] = w
         # Checked once, so that the cost of a prediction does not depend on the model's size.
-        self._finite = all_finite(self.weights)
+        self.bounded = within(self.weights, LARGE)
 
     def __setstate__(self, state: dict[str, Any]) -> None:
         # Copies and pickles are aligned anew.
@@ -167,8 +177,11 @@ class LinearModel(Model):
     ) -> tuple[LinearPotentials, np.ndarray]:
         layout = self.space.layout
         examples.check(layout, self.space.structure.name)
-        if not self._finite:
+        if not self.bounded:
             refuse_nan(self.weights)
+            most = MOST_SCORE / float(np.abs(self.weights).max())
+            refuse_infinite(examples.nodes, examples.offsets, most=most)
+            refuse_infinite(examples.edges, examples.edge_offsets, "edge features", most)
         return LinearPotentials(examples, layout, n_jobs=n_jobs), self.weights
 
     def attributes(self) -> dict[str, Any]:

@@ -6,11 +6,11 @@ from typing import Any
 
 import numpy as np
 
+from ..examples.packing import HUGE
 from ..utils.arrays import aligned_zeros, check_finite, check_numbers
 from ..utils.sparse import csr_of
 from ._nslack import violated_cuts
 from .passes import partial_sums, range_cuts, subgradient
-from .problem import HUGE
 from .weight_constraints import Rows
 
 

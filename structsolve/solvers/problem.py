@@ -34,8 +34,6 @@ from .passes import surrogate_bounds
 
 # Relative difference below which scores are equal: linear programs are not more accurate.
 ROUNDING = 1e-6
-# Products and sums of larger features overflow, and weights become NaN.
-HUGE = 1e100
 
 
 class Problem:
@@ -135,8 +133,6 @@ class Problem:
         examples = replace(examples, edges=sparsify(examples.edges))
         self.space, self.examples = space, examples
         self.kernel, self.backend = kernel, oracle
-        _refuse_huge(examples.nodes, examples.offsets, "X")
-        _refuse_huge(examples.edges, examples.edge_offsets, "edge features")
         self.potentials = _potentials(space, examples, self._settings)
         self.task = Task(space, packed, loss, oracle)
         self.oracle, self.parts, self.loss = self.task.oracle, self.task.parts, self.task.loss
@@ -488,26 +484,3 @@ def _refuse_wide(layout: Any) -> None:
     """Refuse more weights than fit memory twice: those of training and the model's."""
     advice = "number columns without gaps, or hash their names to fewer"
     refuse_too_large(16.0 * layout.dim, f"X: weights of {layout.n_features} columns", advice)
-
-
-def _refuse_huge(matrix: Any, offsets: Any, what: str) -> None:
-    """Refuse features too large to train on, naming the first such example."""
-    if matrix is None:
-        return
-    data = matrix.data if hasattr(matrix, "indptr") else matrix
-    # Compare Python floats: a float32 would cast HUGE, which overflows.
-    if not data.size or (float(data.max()) <= HUGE and float(data.min()) >= -HUGE):
-        return
-    limit = np.float64(HUGE)
-    huge = np.flatnonzero(np.isfinite(data) & (np.abs(data) > limit))
-    if not huge.size:  # NaN and infinity are refused where the features are read
-        return
-    first = int(huge[0])
-    row = first // data.shape[-1]
-    if hasattr(matrix, "indptr"):
-        row = int(np.searchsorted(matrix.indptr, first, side="right")) - 1
-    i = int(np.searchsorted(offsets, row, side="right")) - 1
-    raise ValueError(
-        f"{what}: found {data.ravel()[first]:g} (example {i}, row {row - offsets[i]}), expected "
-        f"numbers from {-HUGE:g} to {HUGE:g}; scale the features"
-    )

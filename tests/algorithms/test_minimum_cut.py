@@ -219,3 +219,7 @@ def test_a_start_from_a_much_larger_flow(large):
     cut = network.cut(np.inf, [1, 2], [0.5, 0.25])
     assert (cut.value, cut.flow) == (0.75, 0.75)
     assert cut.source_side.all()
+    # Both nodes reach the sink, and neither was said to.
+    assert network.cut(np.inf, [large, 0], [0, large]).value == large
+    cut = network.cut(np.inf, [4, 4], [9, 5])
+    assert cut.value == cut.flow == 8 and cut.sink_side.all()

@@ -125,6 +125,25 @@ def test_what_is_only_started_is_ended_with_its_children_and_told(scripts, tmp_p
     assert well and told.startswith("ended, ") and told.endswith("\n    | nan\n    (POT skipped)")
 
 
+def test_a_script_of_an_interrupted_run_ends_with_its_children(scripts, tmp_path, monkeypatch):
+    alive = tmp_path / "alive"
+    os.mkfifo(alive)
+    child = f"f = open({str(alive)!r}, 'w'); import time; time.sleep(60); print(2, file=f)"
+    parent = f"import subprocess, sys; c = subprocess.Popen([sys.executable, '-c', {child!r}])"
+    parent += "; print(1, flush=True); c.wait()"
+    files = []
+
+    def interrupt(*given, **named):  # as SIGTERM does
+        files.append(alive.open())  # once the child runs
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr("builtins.print", interrupt)
+    with pytest.raises(KeyboardInterrupt):
+        scripts["run_all"]["output"]([sys.executable, "-c", parent])
+    with files[0] as file:
+        assert file.read() == ""  # the child's end is closed: it has died
+
+
 def test_a_check_of_scripts_writes_no_page(scripts):
     before = {path: path.stat().st_mtime_ns for path in RESULTS.iterdir()}
     command = [sys.executable, str(RESULTS.parent / "run_all.py"), "--check", "999", "--only"]

@@ -7,7 +7,7 @@ import pytest
 from checks import refused
 from scipy import sparse
 
-from structsolve import StructuredSVM
+from structsolve import ConditionalRiskMinimizer, HierarchicalSVM, LatentSVM, StructuredSVM
 from structsolve.solvers import CuttingPlane, qp
 
 X, Y = np.random.default_rng(0).normal(size=(12, 2)), np.arange(12) % 3
@@ -86,6 +86,79 @@ def test_models_with_weights_that_are_none_do_not_predict(kernel, value):
     for method in (model.predict, model.decision_function):
         refused(message, method, X)
     refused(message, model.score, X, Y)
+
+
+LARGE = r"X: found -?[0-9.]+e\+[0-9]+ \(example 1, row 0\), expected numbers from -1e\+100 to"
+ALONE = LARGE.replace("example 1", "example 0")
+
+
+def predictions(model, y):
+    names = "predict", "decision_function", "predict_kbest", "predict_marginals", "weights", "score"
+    for method in (getattr(model, name) for name in names if hasattr(model, name)):
+        more = {"predict_kbest": [2], "score": [y]}.get(method.__name__, [])
+        yield lambda X, method=method, more=more: method(X, *more)
+
+
+@pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
+@pytest.mark.parametrize("storage", [np.asarray, sparse.csr_matrix])
+@pytest.mark.parametrize("surrogate", ["margin", "crf"])
+@pytest.mark.parametrize("structure", ["multiclass", "chain", "ordinal", "mrf"])
+def test_huge_features_do_not_predict(structure, surrogate, storage):
+    """Scores were NaN or infinite, and the class any."""
+    single = structure in ("multiclass", "ordinal")
+    given = storage if single else lambda X: [storage(x[None]) for x in X]
+    if structure == "mrf":
+        given = lambda X: [(storage(x[None]), np.zeros((0, 2), int)) for x in X]  # noqa: E731
+    model = StructuredSVM(structure, surrogate=surrogate, alpha=0.01, max_iter=5)
+    labels = Y if single else [[y] for y in Y]
+    model.fit(given(X), labels)
+    model.predict(given(1e99 * X[:2]))
+    for value in (1e101, 1.7e308):
+        wild = X.copy()
+        wild[1] = value, -value
+        for predict in predictions(model, labels):
+            refused(LARGE, predict, given(wild))
+        for predict in predictions(model, labels[:1]):
+            refused(ALONE, predict, given(wild[1:2]))
+
+
+@pytest.mark.parametrize(
+    "model",
+    [
+        *(StructuredSVM("multiclass", kernel=kernel) for kernel in ("linear", "rbf")),
+        StructuredSVM("multiclass", scale_features="max-abs"),
+        LatentSVM("multiclass", n_hidden=2),
+        HierarchicalSVM({"root": ["a", "b", "c"]}),
+        *(ConditionalRiskMinimizer("multiclass", kernel=kernel) for kernel in (None, "rbf")),
+    ],
+    ids=str,
+)
+def test_huge_features_do_not_predict_by_other_models(model):
+    wild, labels = X.copy(), np.array(list("abc"))[Y]
+    wild[1] = 1e120, -1e120
+    refused(LARGE, model.fit, wild, labels)
+    for predict in predictions(model.fit(X, labels), labels):
+        refused(LARGE, predict, wild)
+
+
+def test_huge_features_of_edges_do_not_predict():
+    given = [(np.zeros((3, 2)), np.zeros((2, 1)))] * 3
+    model = StructuredSVM("chain").fit(given, [[0, 1, 0]] * 3)
+    wild = [given[0], (given[0][0], np.array([[0.0], [1e200]]))]
+    refused(r"edge features: found 1e\+200 \(example 1, row 1\)", model.predict, wild)
+
+
+def test_weights_that_are_huge_take_small_features():
+    model = StructuredSVM("multiclass", fit_intercept=False).fit(X, Y)
+    expected = model.predict(X)
+    model._model.weights[:] *= 1e250 / np.abs(model._model.weights).max()
+    model = pickle.loads(pickle.dumps(model))
+    assert np.array_equal(model.predict(X), expected)
+    refused(r"X: found .* \(example 0, row 0\), .* 1e\+50; scale", model.predict, 1e60 * X)
+    model._model.weights[:] *= 1e55
+    model = pickle.loads(pickle.dumps(model))
+    assert np.array_equal(model.predict(1e-6 * X), expected)
+    refused(r"X: found .* expected numbers from -1e-05 to 1e-05", model.decision_function, X[:1])
 
 
 @pytest.mark.parametrize("slack", ["one", "n"])

@@ -9,9 +9,9 @@ import numpy as np
 from structsolve.estimators.alpha import UNKNOWN, is_auto
 from structsolve.estimators.fitting import TrainingData, description_of, fingerprint_of_examples
 from structsolve.estimators.structured_svm import StructuredSVM
-from structsolve.examples.packing import packed_bytes
+from structsolve.examples.packing import packed_bytes, refuse_infinite
 from structsolve.plugins.dag.svm.class_weight import weighed_leaves
-from structsolve.plugins.dag.svm.sparse_model import require_finite, train
+from structsolve.plugins.dag.svm.sparse_model import train
 from structsolve.plugins.dag.svm.weights import node_weights, parse
 from structsolve.solvers.checkpoint import Checkpoint
 
@@ -34,7 +34,7 @@ class SparseFitting(StructuredSVM):
             given = "a node with several parents" if space.single else "label sets"
             raise ValueError(f"sparse=True: found {given}, expected one leaf per example of a tree")
         examples = weighed_leaves(self.class_weight, space, examples)
-        require_finite(examples)
+        refuse_infinite(examples.nodes, examples.offsets)
         weights = node_weights(space.hierarchy, self.normalization, self.directional, self.slack)
         stopped = False
 

@@ -95,7 +95,7 @@ class SparseModel(Model):
             raise ValueError(
                 "sparse=True predicts without constraints; leave out allowed, forbidden"
             )
-        require_finite(examples)
+        refuse_infinite(examples.nodes, examples.offsets)
         return self.predict(examples.nodes, effective_jobs(n_jobs))[0]
 
     def scores(self, examples: Examples, dense: bool = False, n_jobs: int | None = 1) -> Any:
@@ -123,18 +123,6 @@ class SparseModel(Model):
         order = self.hierarchy.order.astype(np.int32)
         labels, scores = self._search.best_leaves(self._weights, X, order, n_jobs)
         return order[labels], scores
-
-
-def require_finite(examples: Examples) -> None:
-    """Raise a ValueError that names the first example with NaN or infinity, if any.
-
-    Parameters
-    ----------
-    examples : Examples
-    """
-    X = examples.nodes
-    if not np.isfinite(X.data if hasattr(X, "tocsr") else X).all():
-        refuse_infinite(X, examples.offsets)
 
 
 def _ranked_parents(hierarchy: Any) -> np.ndarray:

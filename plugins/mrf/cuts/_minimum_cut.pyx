@@ -15,7 +15,8 @@ import numpy as np
 from libc.math cimport INFINITY, fabs
 from libc.string cimport memcpy, memset
 from structsolve.algorithms.minimum_cut cimport (
-    Cut, CutGraph, build_cut_graph, cut_bytes, cut_graph_bytes, cut_side, place_cut, solve_cut,
+    Cut, CutGraph, build_cut_graph, cut_bytes, cut_graph_bytes, cut_side, load_cut, place_cut,
+    solve_cut,
 )
 
 from structsolve.plugins.mrf.tables._model cimport Model
@@ -86,23 +87,6 @@ cdef inline bint _two(const double* t, Py_ssize_t row, bint symmetric, double re
     edge.v = ((right - low) + (both - down)) / 2
     edge.first = edge.second = D / 2
     return True
-
-
-cdef void _begin(Cut* cut, const double* kept) noexcept nogil:
-    # Residual capacities and terminals after a kept flow, which may come from much larger scores:
-    # an edge never needs more than all terminals together, and more would round these away.
-    cdef const int* ends = cut.graph.ends
-    cdef Py_ssize_t e, v
-    cdef double most = 0, flow
-    for v in range(cut.graph.n):
-        most += fabs(cut.terminal[v]) if fabs(cut.terminal[v]) < INFINITY else 0
-    for e in range(cut.graph.m):
-        flow = min(min(kept[e], most), cut.residual[2 * e])
-        flow = max(max(flow, -most), -cut.residual[2 * e + 1])
-        cut.residual[2 * e] -= flow
-        cut.residual[2 * e + 1] += flow
-        cut.terminal[ends[2 * e]] -= flow
-        cut.terminal[ends[2 * e + 1]] += flow
 
 
 cdef class CutNetworks:
@@ -273,7 +257,7 @@ cdef class CutNetworks:
                 terminal[model.ends[2 * e + 1]] += edge.v
                 table += self.shape.edge_step
         if flow != NULL:
-            _begin(&cut, flow)
+            load_cut(&cut, cut.residual, cut.terminal, flow)
         if not possible or solve_cut(&cut) == INFINITY:
             memset(label, 0, model.n * sizeof(int))
             return True

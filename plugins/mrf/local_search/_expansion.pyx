@@ -12,7 +12,8 @@ import numpy as np
 from libc.math cimport INFINITY, fabs
 from libc.string cimport memcpy, memset
 from structsolve.algorithms.minimum_cut cimport (
-    Cut, CutGraph, build_cut_graph, cut_bytes, cut_graph_bytes, cut_side, place_cut, solve_cut,
+    Cut, CutGraph, build_cut_graph, cut_bytes, cut_graph_bytes, cut_side, load_cut, place_cut,
+    solve_cut,
 )
 
 from structsolve.plugins.mrf.tables._model cimport GraphModel, Model, magnitude, score, weight_of
@@ -88,7 +89,7 @@ cdef bint _load(const Model* model, const int* label, int a, const double* flow,
     cdef double* residual = cut.residual
     cdef Py_ssize_t v, e
     cdef int u, w
-    cdef double low = 0, right = 0, down = 0, both = 0, D, sent
+    cdef double low = 0, right = 0, down = 0, both = 0, D
     cdef const double* row
     cdef bint gains = False
     for v in range(model.n):
@@ -112,15 +113,7 @@ cdef bint _load(const Model* model, const int* label, int a, const double* flow,
     for v in range(model.n):
         gains = gains or terminal[v] > 0
     if gains and flow != NULL:
-        for e in range(model.m):
-            D = residual[2 * e]
-            if residual[2 * e + 1] != D or D == INFINITY:
-                continue
-            sent = max(min(flow[e], D), -D)
-            residual[2 * e] -= sent
-            residual[2 * e + 1] += sent
-            terminal[model.ends[2 * e]] -= sent
-            terminal[model.ends[2 * e + 1]] += sent
+        load_cut(cut, residual, terminal, flow)
     return gains
 
 

@@ -182,6 +182,28 @@ def test_samples_at_large_scores(structure):
     assert len(counts) == 2 and counts.min() > 150
 
 
+@pytest.mark.parametrize("grammar", [False, True])
+def test_labels_that_are_no_trees_have_no_parts(grammar):
+    """A class beyond the last, or spans of no tree, led the look-up of rules out of the label."""
+    space = score_space(CKYStructure(grammar), ["a", "b"])
+    layout = make_layout(space, space.pack_sizes([3, 5]))
+    parts, trees = ask_parts(space)(layout), Sentence(CKYStructure(grammar), 3, 2)
+    rng, known = np.random.default_rng(0), 6 * 2
+    message = "example 0: its label holds .* expected the spans of"
+    for label in rng.integers(0, 30, (3000, 5), dtype=np.int32):
+        if rng.random() < 0.7:
+            label = trees.labels[rng.integers(len(trees.labels))].copy()
+            label[rng.integers(5)] = rng.integers(30)
+        row = trees.places.get(label.tobytes())
+        if row is not None:
+            dense = np.zeros(trees.mu.shape[1])
+            np.add.at(dense, *calls.encode(parts, 0, label))
+            assert np.array_equal(dense, trees.mu[row])
+        elif grammar or label.max() >= known:
+            for call, given in ((calls.encode, [label]), (calls.difference, [label, label])):
+                refused(message, call, parts, 0, *given)
+
+
 def test_the_least_zero_one_loss_at_large_scores():
     # The best tree's score, summed in another order than the log-partition, exceeds it.
     space = score_space("cky", 1)
@@ -475,6 +497,18 @@ def test_the_shell_trains_on_brackets(tmp_path, capsys):
     new.write_text("the dog ( barks )\n")
     works(capsys, "predict", model, new, "--output", out)
     assert read_tree(out.read_text())[1] == ["the", "dog", "-LRB-", "barks", "-RRB-"]
+    new.write_text("cats\nthe dog\n")  # a word alone has a class for its tree
+    works(capsys, "predict", model, new, "--output", out)
+    assert [words for _, words in read_trees(out.read_text())] == [["cats"], ["the", "dog"]]
+    for text, line, what in [
+        ("the\tDT\ndog\tNN\n", 1, "a tab"),
+        ("# a comment\n(S (D the) (N dog))", 2, "the start of a tree"),
+        ("the dog\n\n  ( (S\n (D the)))", 3, "the start of a tree"),
+        ("the dog\n(S\n (D the))", 2, "the start of a tree"),
+    ]:
+        new.write_text(text)
+        told = f"b.brackets, line {line}: found {what}"
+        fails(capsys, "predict", model, new, match=told)
     broken = tmp_path / "d.mrg"
     broken.write_text("(S (A a))\n(S (A a)")
     told = "d.mrg, line 2: found 1 brackets that are not closed"

@@ -394,3 +394,23 @@ def test_large_hierarchies(kind, labels):
     if labels != "single-leaf":
         assert (label[h.edges[:, 1]] <= label[h.edges[:, 0]]).all()
         assert value == pytest.approx(theta[:M] @ label)
+
+
+@pytest.mark.parametrize("names", [list("rabc"), [5, 6, 7, 8], [0, 1, 2, 3], [1, 2, 3, 4]])
+def test_rows_of_indicators_one_by_one(names):
+    """A list of rows is the matrix; lists of nodes that are called 0 and 1 stay lists of nodes."""
+    top, left, right, low = names
+    structure = DagStructure({top: [left, right], left: [low]})
+    Y = np.array([[1, 1, 0, 1], [1, 0, 1, 0], [0, 0, 0, 0], [1, 1, 1, 1]])
+    X = np.eye(4)
+    space, examples = structure.make_space(X, Y)
+    for rows in (list(Y), [*Y[:3], [top, left, right, low]], list(Y.astype(bool))):
+        assert np.array_equal(space.pack(X, rows).labels, examples.labels)
+    rows, called = Y.tolist(), {0, 1} & set(names)
+    if not called:
+        assert np.array_equal(space.pack(X, rows).labels, examples.labels)
+    elif 0 in called:
+        assert space.pack(X, [[0, 1]] * 4).labels.tolist() == [1, 1, 0, 0] * 4
+        assert space.pack(X, [[0, 1, 1, 0]] * 4).labels.tolist() == [1, 1, 0, 0] * 4
+    wrong = [*Y[:3], np.array([1, 1, 9, 0])]
+    refused("example 3: found the label .* which is no node", space.pack, X, wrong)

@@ -1,11 +1,13 @@
 """Hidden Markov models against sums over all sequences of states, and against hmmlearn."""
 
 import itertools
+import json
 import warnings
 
 import numpy as np
 import pytest
 from checks import refused, reloaded, same
+from shell import works
 from sklearn.base import clone
 from sklearn.exceptions import ConvergenceWarning, NotFittedError
 
@@ -209,6 +211,31 @@ def test_files_and_clones(tmp_path, emission):
     assert "HiddenMarkovModel" in structsolve.registry.default().names("estimators")
 
 
+def test_info_names_the_largest_numbers(tmp_path, capsys):
+    path = tmp_path / "m.structsolve"
+    model = HiddenMarkovModel(smoothing=0).fit(["hht", "tt"], [list("aab"), list("bb")])
+    model.save(path)
+    assert model.info()["transition"] == [
+        {"from": "b", "to": "b", "weight": 1.0},
+        {"from": "a", "to": "a", "weight": 0.5},
+        {"from": "a", "to": "b", "weight": 0.5},
+    ]
+    assert model.info(1)["emission"] == [{"state": "a", "symbol": "h", "weight": 1.0}]
+    assert works(capsys, "info", path).splitlines()[:3] == [
+        "start: state, 2 of 2 probabilities are not 0", "    0.5000  a", "    0.5000  b"
+    ]  # fmt: skip
+    assert works(capsys, "info", path, "--json") == str(json.dumps(model.info(), indent=2)) + "\n"
+    rows = [[[-3.0, 1.0], [2.0, 1.0]]]
+    model = HiddenMarkovModel(emission="gaussian").fit(rows, [["a", "b"]])
+    means = model.info(1, ["left", "right"])["means"]
+    assert [(row["state"], row["feature"], row["weight"]) for row in means] == [
+        ("b", "left", 2.0), ("a", "left", -3.0)
+    ]  # fmt: skip
+    refused("feature_names has 1 entries, expected 2", model.info, 1, ["left"])
+    with pytest.raises(NotFittedError):
+        clone(model).info()
+
+
 def test_gaussians_of_known_states():
     rng = np.random.default_rng(0)
     X, Y = [rng.normal(size=(30, 2)) for _ in range(3)], [rng.integers(0, 2, 30) for _ in range(3)]
@@ -235,7 +262,7 @@ def test_gaussians_of_known_states():
             {"emission": "gaussian"},
             [[[1.0]], [[0.0], [-1e200]]],
             [[0], [0, 1]],
-            r"X, example 1: found 1e\+200, expected numbers up to 1e\+140.*scale X",
+            r"X: found -1e\+200 \(example 1, row 1\), expected numbers from -1e\+140 to 1e\+140",
         ),
         ({}, [], [], "X: expected a list"),
         ({"emission": "gaussian"}, [[[], []]], [[0, 1]], "X: found rows of no columns"),

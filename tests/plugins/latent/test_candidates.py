@@ -8,6 +8,7 @@ import pytest
 from checks import refused, reloaded, same
 
 from structsolve import AnyOf, FunctionStructure, LatentSVM, StructuredSVM, get_structure
+from structsolve.plugins.dag import DagStructure
 from structsolve.plugins.ordinal import OrdinalStructure
 from structsolve.solvers.problem import Problem
 from structsolve.structure.pack import learn_space
@@ -36,6 +37,8 @@ KINDS = {
     "multiclass": "multiclass",
     "ordinal": OrdinalStructure(thresholds=True),
     "multilabel": "multilabel",
+    "dag": DagStructure({"top": ["left", "right"], "left": ["low"]}),
+    "dag of numbers": DagStructure({0: [1, 2], 1: [3], 2: [3]}),
     "permutation": "permutation",
     "dependency": "dependency",
 }
