@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Hashable
 from typing import Any
 
 import numpy as np
@@ -269,12 +270,19 @@ class MultilabelSpace(Space):
                     "label to True or False"
                 )
             names = list(names.items()) if decided else [(name, None) for name in names]
-            unknown = [name for name, _ in names if name not in column]
-            if unknown:
-                raise ValueError(
-                    f"example {i}: allowed names the label {unknown[0]!r}; known are "
-                    f"{self.classes_.tolist()[:12]}"
-                )
+            for name, on in names:
+                # True is no name of label 1: a row of True and False would allow other labels.
+                mistaken = isinstance(name, (bool, np.bool_)) and self.classes_.dtype.kind != "b"
+                if mistaken or not isinstance(name, Hashable) or name not in column:
+                    raise ValueError(
+                        f"example {i}: allowed names the label {name!r}; known are "
+                        f"{self.classes_.tolist()[:12]}"
+                    )
+                if on not in (None, True, False):
+                    raise ValueError(
+                        f"example {i}: allowed has {on!r} for the label {name!r}, expected True or "
+                        "False"
+                    )
             if not decided:
                 mask[i] = -np.inf
             for name, on in names:
