@@ -254,8 +254,6 @@ class MultilabelSpace(Space):
             raise ValueError("forbidden transitions: label sets have none; use allowed")
         if allowed is None:
             return {}
-        if isinstance(allowed, (str, dict)) or not hasattr(allowed, "__len__"):
-            raise ValueError(f"allowed is {allowed!r}, expected a list with one entry per row of X")
         if len(allowed) != examples.n:
             raise ValueError(f"allowed has {len(allowed)} entries, expected {examples.n}")
         column = {name: k for k, name in enumerate(self.classes_.tolist())}

@@ -72,7 +72,7 @@ def test_what_is_refused():
     for names in ([True, False, True, False], [[0], [1]]):
         refused("example 0: allowed names the label (True|.0.);", model.predict, X, [names, *none])
     refused("example 0: allowed has 'off' for the label 1", model.predict, X, [{1: "off"}, *none])
-    refused("allowed is 'a', expected a list with one entry per row", model.predict, X, "a")
+    refused("allowed is 'a', expected a list with one entry per example", model.predict, X, "a")
     refused("label sets have none; use allowed", model.predict, X, None, [(0, 1)])
     refused("which predict alone does", model.predict_kbest, X, 2, [{0: True}, *none])
     if hasattr(model, "predict_marginals"):
