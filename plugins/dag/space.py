@@ -398,10 +398,13 @@ class DagSpace(Space):
             raise ValueError(f"allowed has {len(allowed)} entries, expected {examples.n}")
         mask = np.zeros((examples.n, len(self.hierarchy)))
         for i, names in enumerate(allowed):
-            if names is not None:
-                # A single leaf includes its ancestors: only leaves can be forbidden.
-                mask[i, self.hierarchy.leaves if self.single else slice(None)] = -np.inf
-                mask[i, [column_of(name, i, self.hierarchy) for name in names]] = 0
+            if names is None:
+                continue
+            if isinstance(names, (str, bytes, dict)) or not hasattr(names, "__iter__"):
+                raise ValueError(f"example {i}: allowed is {names!r}, expected a list of labels")
+            # A single leaf includes its ancestors: only leaves can be forbidden.
+            mask[i, self.hierarchy.leaves if self.single else slice(None)] = -np.inf
+            mask[i, [column_of(name, i, self.hierarchy) for name in names]] = 0
         return {"node": mask}
 
     # -- operators ------------------------------------------------------------------------------

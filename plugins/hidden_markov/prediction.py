@@ -150,6 +150,8 @@ class StatePredictionMixin:
         flat, offsets = self._given(X)
         space, scores = self._scores(flat, offsets)
         labels, values = batch.k_best(space, scores, k, n_jobs=self.n_jobs)
+        if any(each[0] == -np.inf for each in values):
+            self._refuse_impossible(space, scores)
         return [list(zip(self.classes_[one], each.tolist())) for one, each in zip(labels, values)]
 
     def info(self, top: int | None = 20, feature_names: Any = None) -> WeightTables:

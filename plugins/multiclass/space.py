@@ -144,7 +144,8 @@ class ScoredClasses(RowSpace):
             If forbidden transitions are given, or a row has no allowed class.
         """
         if forbidden is not None:
-            raise ValueError("forbidden transitions: multiclass has none; use allowed")
+            name = self.structure.name
+            raise ValueError(f"forbidden transitions: {name} has none; use allowed")
         if allowed is None:
             return {}
         rows = [None if names is None else [names] for names in allowed]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Hashable
 from typing import Any
 
 import numpy as np
@@ -253,8 +254,6 @@ class MultilabelSpace(Space):
             raise ValueError("forbidden transitions: label sets have none; use allowed")
         if allowed is None:
             return {}
-        if isinstance(allowed, (str, dict)) or not hasattr(allowed, "__len__"):
-            raise ValueError(f"allowed is {allowed!r}, expected a list with one entry per row of X")
         if len(allowed) != examples.n:
             raise ValueError(f"allowed has {len(allowed)} entries, expected {examples.n}")
         column = {name: k for k, name in enumerate(self.classes_.tolist())}
@@ -269,12 +268,19 @@ class MultilabelSpace(Space):
                     "label to True or False"
                 )
             names = list(names.items()) if decided else [(name, None) for name in names]
-            unknown = [name for name, _ in names if name not in column]
-            if unknown:
-                raise ValueError(
-                    f"example {i}: allowed names the label {unknown[0]!r}; known are "
-                    f"{self.classes_.tolist()[:12]}"
-                )
+            for name, on in names:
+                # True is no name of label 1: a row of True and False would allow other labels.
+                mistaken = isinstance(name, (bool, np.bool_)) and self.classes_.dtype.kind != "b"
+                if mistaken or not isinstance(name, Hashable) or name not in column:
+                    raise ValueError(
+                        f"example {i}: allowed names the label {name!r}; known are "
+                        f"{self.classes_.tolist()[:12]}"
+                    )
+                if on not in (None, True, False):
+                    raise ValueError(
+                        f"example {i}: allowed has {on!r} for the label {name!r}, expected True or "
+                        "False"
+                    )
             if not decided:
                 mask[i] = -np.inf
             for name, on in names:

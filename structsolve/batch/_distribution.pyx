@@ -267,7 +267,7 @@ cdef class Numbers(Pass):
         if self.kind == ENTROPY:
             return max(0.0, total - inner(n, mu, theta))
         if self.kind == EXPECTED_LOSS:
-            return inner(n, mu, more) + const
+            return max(0.0, inner(n, mu, more) + const)
         self.other.read(i, more)
         self.centre(i, more)
         if self.kind == CROSS_ENTROPY:
@@ -587,7 +587,7 @@ def least_loss_of(Sheet scores not None, Oracle oracle not None, Projection proj
                     theta[j] = -INFINITY if theta[j] == -INFINITY else -costs[j]
                 oracle.argmax(number_of(layout, i, sized), theta, out + layout.label_offsets[i],
                               &value, &bound, &room.work[0])
-                values[i] = const - value
+                values[i] = max(0.0, const - value)
 
     work_bytes = max(oracle.work_bytes, projection.work_bytes)
     in_rooms(piece, layout.examples.offsets, n_jobs, rooms, layout, work_bytes,

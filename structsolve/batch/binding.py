@@ -65,6 +65,17 @@ class Binding:
             self._each = of_each_size(self.space, self.examples, self._kept)
         return self._each
 
+    def own_operators(self) -> bool:
+        """Bind operators to this batch alone from now on, whose errors name its examples.
+
+        Returns
+        -------
+        bool
+            Whether those of each size stood for them, whose errors name sizes.
+        """
+        each, self._each = self._each, None
+        return bool(each)
+
     @property
     def layout(self) -> PartLayout:
         """The sizes of the examples: a layout of any operator."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import partial
 from typing import Any
 
 from ..surrogates._fenchel_young import FenchelYoung
@@ -61,10 +62,14 @@ def hessian_product(
     >>> hessian_product(rows, scores, Scores(np.array([[1.0, 0.0]])), np.array([0])).node.tolist()
     [[0.25, -0.25]]
     """
-    projection = smooth_projection(space, scores, labels, surrogate, loss, oracle)
-    return jacobian_product(
-        space, scores, directions, projection, weights=weights, each=False, n_jobs=n_jobs
-    )
+    run: dict[str, Any] = {"weights": weights, "each": False, "n_jobs": n_jobs}
+    bind = partial(smooth_projection, space, scores, labels, surrogate, loss, oracle)
+    try:
+        return jacobian_product(space, scores, directions, bind(), **run)
+    except ValueError:
+        if not binding_of(space, scores).own_operators():
+            raise
+        return jacobian_product(space, scores, directions, bind(), **run)
 
 
 def smooth_projection(

@@ -94,7 +94,13 @@ def value_and_gradient(
     values = np.empty(binding.layout.n)
     rooms, bounds = binding.rooms, binding.bounds
     run: dict[str, Any] = {"bounds": bounds, "n_jobs": n_jobs, "rooms": rooms}
-    gradients(source, target, bound, labels, weights=weights, values=values, **run)
+    try:
+        gradients(source, target, bound, labels, weights=weights, values=values, **run)
+    except ValueError:
+        if not binding.own_operators():
+            raise
+        bound = binding.surrogate(surrogate, loss, oracle, labels)
+        gradients(source, target, bound, labels, weights=weights, values=values, **run)
     return values, gradient
 
 

@@ -12,7 +12,7 @@ import numpy as np
 
 from .. import registry
 from ..examples.packed import Examples
-from ..examples.packing import first_frame
+from ..examples.packing import first_frame, listed
 from ..operators import Loss
 from ..potentials.mercer import PRECOMPUTED, Kernel
 from ..solvers.checkpoint import Checkpoint
@@ -200,6 +200,10 @@ class EstimatorMixin(CommonMixin, OperatorsMixin):
 
     def _mask(self, space: Any, examples: Examples, allowed: Any, forbidden: Any) -> dict[str, Any]:
         """Return the masks of scores for constraints on classes."""
+        allowed = listed(allowed, "allowed")
+        sized = hasattr(allowed, "__len__") and not isinstance(allowed, (str, bytes, dict))
+        if allowed is not None and not sized:
+            raise ValueError(f"allowed is {allowed!r}, expected a list with one entry per example")
         return space.mask(examples, allowed, forbidden)
 
     def _by_class(self, rows: np.ndarray, combine: np.ufunc) -> np.ndarray:

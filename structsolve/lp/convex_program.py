@@ -48,8 +48,7 @@ class CvxpyProgram(Program):
         m, size = polytope.A.shape
         whole: Any = False
         if backend.integer and polytope.integer.any():
-            every = bool(polytope.integer.all())
-            whole = True if every else [(int(j),) for j in np.flatnonzero(polytope.integer)]
+            whole = np.nonzero(polytope.integer)  # cvxpy takes an index of numpy
         self.box: list[Any] = []
         try:
             # Bounds of variables are no rows: free licences count these.

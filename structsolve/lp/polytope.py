@@ -67,7 +67,8 @@ class Polytope:
         if not hasattr(self.A, "tocsr"):
             raise ValueError(f"A is {type(self.A).__name__}, expected a scipy.sparse matrix")
         m, n = self.A.shape
-        for name, default in (("lower", 0.0), ("upper", 1.0)):
+        defaults = {"lower": 0.0, "upper": 1.0, "low": np.nan, "high": np.nan}
+        for name, default in defaults.items():
             given = getattr(self, name)
             filled = np.full(n, default) if given is None else np.asarray(given, dtype=np.float64)
             object.__setattr__(self, name, filled)

@@ -5,6 +5,7 @@ import numpy as np
 from libc.math cimport INFINITY, fabs
 from libc.stdint cimport uint64_t
 from libc.string cimport memcpy, memset
+from ..algorithms.messages cimport impossible
 from ..utils.alignment cimport align
 from ..utils.arrays import padded
 from ..operators cimport Oracle, Parts, Projection
@@ -146,6 +147,8 @@ cdef class ActiveSet(Projection):
                 tilted[j] -= marginals[j]
                 square += marginals[j] * marginals[j]
             self.oracle.argmax(i, tilted, labels + m * self.longest, &top, &upper, scratch)
+            if m == 0 and not top > -INFINITY:
+                impossible(i)
             if m:
                 # The largest <theta - mu_N, y - mu> of a label bounds the gap.
                 here = linear - square

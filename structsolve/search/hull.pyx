@@ -115,8 +115,11 @@ cdef double first_lam(LabelPlane plane, View* view, Psi psi) except? -1 nogil:
             count += 1
     if not plane.g_loss.averaged:
         g *= plane.layout.label_size(view.i)
-    psi.partials(SCALE * (total / count if count else 0) * g, g, &dh, &dg)
-    return dg / dh if 0 < dg < INFINITY and dh > 0 else 1
+    if count:
+        total /= count
+    psi.partials(SCALE * total * g, g, &dh, &dg)
+    # Where psi is flat in h the slope has no end, and the scores with losses would overflow.
+    return min(dg / dh, LOSS * (1 + total)) if 0 < dg < INFINITY and dh > 0 else 1
 
 
 cdef class ConvexHull(Search):

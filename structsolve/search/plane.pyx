@@ -13,7 +13,7 @@ from ..operators cimport (
     AugmentedOracle, Cone, ConeOracle, CountOracle, KBest, Loss, Oracle, Parts, Relaxation,
 )
 from ..part_layout cimport PartLayout
-from ..structure.answer_checks cimport check_answer
+from ..structure.answer_checks cimport check_allowed, check_answer
 from ..structure.label_key cimport label_key
 from .envelope cimport common_unit
 from .view cimport FRACTIONAL, LABEL, LINES, SLOTS, TRUTH, Point, View, Visit, rounding_of
@@ -348,6 +348,7 @@ cdef class LabelPlane:
                 self.place(view, slot, out)
             else:
                 self.fractional(view, slot, out)
+        check_allowed(i, bound)
         if bound > value[0]:
             above = bound - value[0]
             if above > 1e-12 * fabs(value[0]):

@@ -1,4 +1,5 @@
 # Checks of what operators of packages wrote: labels that exist, finite numbers.
+from libc.math cimport INFINITY
 from structsolve.operators cimport Operator
 
 
@@ -14,6 +15,17 @@ cdef inline int check_answer(Operator operator, Py_ssize_t i, const int* label,
                     f"{j} is {label[j]}, expected 0 to {n_states - 1}; "
                     "structsolve.testing.check_structure finds the cause"
                 )
+    return 0
+
+
+cdef inline int check_allowed(Py_ssize_t i, double best) except -1 nogil:
+    # Of the best score: margins between labels that are all forbidden mean nothing.
+    if best == -INFINITY:
+        with gil:
+            raise ValueError(
+                f"example {i}: every label is forbidden (its score is -inf), its true one too; "
+                "allow at least the true label"
+            )
     return 0
 
 

@@ -4,7 +4,7 @@ from libc.string cimport memcpy, memset
 from ..utils.alignment cimport align
 from ..operators cimport AugmentedOracle, KBest, Loss, Oracle, Parts
 from ..part_layout cimport PartLayout
-from ..structure.answer_checks cimport check_answer, check_numbers
+from ..structure.answer_checks cimport check_allowed, check_answer, check_numbers
 from .base cimport Cut
 from ._one_label cimport OneLabel
 
@@ -96,6 +96,7 @@ cdef class MarginRescaling(OneLabel):
                 label += self.layout.label_size(i)
                 check_answer(self.kbest, i, label, self.parts.n_states)
                 cut.b = self.loss.value(i, truth, label)
+        check_allowed(i, value[0] + missed)
         if self.augmented is None:
             check_numbers(self.loss, i, 1, &cut.b)
         margin = self.point_to(i, theta, truth, label, cut)

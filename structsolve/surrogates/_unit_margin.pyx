@@ -7,7 +7,7 @@ from ..utils.alignment cimport align
 from ..operators cimport Loss, Oracle, Parts
 from ..part_layout cimport PartLayout
 from .base cimport Cut
-from ..structure.answer_checks cimport check_answer, check_numbers
+from ..structure.answer_checks cimport check_allowed, check_answer, check_numbers
 from ..structure.label_key cimport label_key
 from ._one_label cimport OneLabel
 
@@ -71,6 +71,7 @@ cdef class UnitMarginRescaling(OneLabel):
             memcpy(augmented, theta, self.layout.theta_size(i) * sizeof(double))
             self.loss.augment(i, truth, -ratio, augmented)
             self.oracle.argmax(i, augmented, label, &value, &bound, scratch)
+            check_allowed(i, value)
             check_answer(self.oracle, i, label, self.parts.n_states)
             cut.calls += 1
             g = self.loss.value(i, truth, label)

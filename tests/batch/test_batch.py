@@ -52,6 +52,31 @@ def reference(space, scores, labels, surrogate, loss="hamming", weights=None):
     return np.array(values), dense
 
 
+FORBIDDEN = [
+    *((name, surrogate, "hamming") for name in ("chain", "mrf") for surrogate in SURROGATES),
+    *(("chain", surrogate, "zero-one") for surrogate in ("margin", "slack")),
+    ("chain", "micro-f1:0", "hamming"),
+    ("semi-markov", "margin", "span"),
+    ("semi-markov", "slack", "span"),
+]
+
+
+@pytest.mark.parametrize("name, surrogate, loss", FORBIDDEN)
+@pytest.mark.parametrize("truth", [0, 1])
+def test_an_example_without_an_allowed_label_is_named(name, surrogate, loss, truth):
+    structure = get_structure(name, **({"max_length": 1} if name == "semi-markov" else {}))
+    space = score_space(structure, 2)
+    graphs = {"edges": [np.array([[0, 1]])] * 2} if name == "mrf" else {}
+    examples = space.pack_sizes([2, 2], **graphs)
+    node = np.zeros((4, *space.layout.node.shape))
+    node[2] = -np.inf
+    scores = Scores(node, examples=examples)
+    with pytest.raises(ValueError, match="^example 1: .*forbid"):
+        value_and_gradient(space, scores, np.full(4, truth), surrogate, loss)
+    with pytest.raises(ValueError, match="^example 1: .*forbid"):
+        marginals(space, scores, "euclidean")
+
+
 def blocks_of(space, scores, dense):
     """Return arrays of gradients: rows in their places, shared blocks summed."""
     examples, layout = scores.examples, space.layout

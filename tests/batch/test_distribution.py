@@ -12,6 +12,7 @@ from structsolve.batch import (
     cross_entropy,
     entropy,
     expected_loss,
+    k_best,
     kl_divergence,
     least_loss,
     log_partition,
@@ -324,6 +325,17 @@ def test_probabilities_at_scores_that_round():
         assert (log_proba(chain, scores, labels) <= 0).all()
         losses = expected_loss(chain, scores, labels, "zero-one")
         assert ((losses >= 0) & (losses <= 1)).all()
+
+
+def test_expected_losses_of_what_is_certain_are_not_below_zero():
+    """Marginals of a single class sum to the length up to rounding, which is no loss."""
+    rng = np.random.default_rng(0)
+    space = score_space(get_structure("semi-markov", max_length=2), 1)
+    examples = space.pack_sizes([4] * 200)
+    scores = Scores(rng.integers(-1, 2, (800, 3, 1)).astype(float), examples=examples)
+    labels = np.concatenate(k_best(space, scores, 1)[0]).ravel()
+    assert (expected_loss(space, scores, labels) >= 0).all()
+    assert (least_loss(space, scores)[1] >= 0).all()
 
 
 def test_bad_input():

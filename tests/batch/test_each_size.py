@@ -5,6 +5,7 @@ from copy import copy
 
 import numpy as np
 import pytest
+from checks import refused
 
 from structsolve import hookimpl, registry
 from structsolve.batch import (
@@ -96,6 +97,28 @@ def test_answers_are_those_of_operators_of_the_batch(name, n_jobs, monkeypatch):
             alone = list(all_answers(spaces[1], scores, weights, n_jobs))
         for one, other in zip(shared, alone, strict=True):
             assert np.array_equal(one, other)
+
+
+@pytest.mark.parametrize("n_jobs", [1, 3])
+def test_errors_name_the_example_of_the_batch(n_jobs):
+    """Operators of each size know no other number than the size."""
+    space = score_space("chain", 2)
+    scores = random_scores(space, [3, 5, 3], np.random.default_rng(0))
+    scores.node[-1] = -np.inf
+    labels = np.zeros(11, int)
+    for _ in range(2):
+        refused(
+            "example 2: every labeling is",
+            value_and_gradient,
+            space,
+            scores,
+            labels,
+            "crf",
+            n_jobs=n_jobs,
+        )
+        refused(
+            "example 2: every label", hessian_product, space, scores, scores, labels, n_jobs=n_jobs
+        )
 
 
 def is_shared(operator):

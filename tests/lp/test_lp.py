@@ -25,6 +25,7 @@ from structsolve.lp import (
     Polytopes,
     ask_polytopes,
     convex_program,
+    make_backend,
 )
 from structsolve.lp.ask import ask_oracle, ask_program_power
 from structsolve.lp.polytope import block_diagonal, bound_of
@@ -184,6 +185,15 @@ def test_duals_of_cvxpy_are_those_of_highs(solver):
         answer = Cvxpy(solver).program(polytope).solve(c)
         if answer.dual is not None:
             assert bound_of(polytope, c, answer.dual) == pytest.approx(c @ answer.x, abs=1e-5)
+
+
+@pytest.mark.parametrize("oracle", ["ilp", "cvxpy-ilp:HIGHS", "cvxpy-ilp:SCIPY"])
+def test_integer_programs_keep_only_the_integer_variables_integral(oracle):
+    half = sparse.csr_matrix(np.full((1, 4), 2.0))
+    for integer, best in (([1, 0, 1, 0], 2.5), ([0, 0, 0, 1], 2.5), ([1, 1, 1, 1], 2.0)):
+        polytope = Polytope(half, [0.0], [5.0], np.arange(4), lambda x: x, integer=integer)
+        answer = make_backend(oracle).program(polytope).solve(np.ones(4))
+        assert answer.x.sum() == pytest.approx(best)
 
 
 def test_training_by_programs_reaches_the_same_optimum():

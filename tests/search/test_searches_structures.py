@@ -11,9 +11,10 @@ from search_cases import NAMES, check_problem, random_chains
 
 import structsolve
 from structsolve import CostMatrix
+from structsolve.batch import Scores, score_space, value_and_gradient
 from structsolve.potentials.calls import score
 from structsolve.structure.losses import LabelCount
-from structsolve.surrogates import Beta, Log, Margin, MicroF1, Slack
+from structsolve.surrogates import Beta, Log, Margin, MicroF1, ProbLoss, Slack
 from structsolve.surrogates import calls as surrogate_calls
 
 names = pytest.mark.parametrize("name", NAMES)
@@ -37,6 +38,16 @@ def test_chains(name):
             if loss == "hamming":
                 given = {"search": "convex-hull", "relaxed": False, "max_kbest": 81}
                 check_problem(random_chains, seed, name, loss, ("label",), **given)
+
+
+@pytest.mark.parametrize("score", [-50.0, -70.0, -74.0, -1e4])
+def test_first_lam_where_probloss_is_flat(score):
+    """Its tangent has a slope of 1e300 there: scores with losses would overflow."""
+    space = score_space("path")
+    scores = Scores(np.full((4, 1), score), examples=space.pack_sizes([(2, 2)]))
+    truth = np.array([1, 5, 9, 0])  # around both corners
+    values, _ = value_and_gradient(space, scores, truth, ProbLoss(convex=False))
+    assert values == pytest.approx([4.0])  # twice the loss of the diagonal, whose margin is large
 
 
 @pytest.mark.parametrize("search", ["bisecting", "binary", "sarawagi"])

@@ -18,6 +18,7 @@ from structsolve import (
     StructuredSVM,
     TaskLoss,
     from_padded,
+    get_structure,
 )
 from structsolve.plugins.chain.space import ChainStructure
 from structsolve.plugins.extreme.solvers.dual import ExtremeDual
@@ -324,6 +325,18 @@ def test_labels_that_mix_strings_and_numbers_are_refused():
 def test_constraints_that_are_no_lists_are_refused(constraints, message):
     model = StructuredSVM("chain", max_iter=2, tol=1).fit(X, Y)
     refused(message, model.predict, X, **constraints)
+
+
+@pytest.mark.parametrize("structure", ["multiclass", "ordinal", "multilabel", "dag"])
+def test_allowed_labels_that_are_no_list_are_refused(structure):
+    if structure == "dag":
+        structure = get_structure("dag", hierarchy={"a": ["b", "c"]})
+    rows, y = get_structure(structure).sample(0, n=4, size=3)
+    model = StructuredSVM(structure, max_iter=2, tol=1).fit(rows, y)
+    plain = model.predict(rows)
+    assert np.array_equal(model.predict(rows, allowed=iter([None] * 4)), plain)
+    for given in (5, "abcd", {"a": 1}):
+        refused("allowed is .*expected a list with one entry", model.predict, rows, allowed=given)
 
 
 HIERARCHY = nx.DiGraph([("top", "a"), ("top", "b"), ("a", "c"), ("a", "d")])

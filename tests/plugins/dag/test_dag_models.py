@@ -357,6 +357,10 @@ def test_predictions_and_what_labels_add():
     some = model.predict(X, allowed=[["a", "b"]] * 30)
     assert not some[:, 2:].any() and model.classes_[:2].tolist() == ["a", "b"]
     refused("allowed has 1 entries", model.predict, X, allowed=[["a"]])
+    for names in (5, "ab", {"a": False}):
+        refused(
+            "example 0: allowed is .*expected a list of", model.predict, X, allowed=[names] * 30
+        )
     refused("a hierarchy has none", model.predict, X, forbidden=[("a", "b")])
 
 

@@ -403,6 +403,7 @@ def test_impossible_sequences_are_named():
         refused("X, example 1: the model gives it the probability 0", call, ["ab", "aa"])
         refused("X, example 1, position 2: found the symbol .*'c'", call, ["ab", "bac"])
         refused("X, example 0, position 0: found the symbol", call, [[3, 4]])
+    refused("X, example 1: the model gives it", model.predict_kbest, ["ab", "aa"], 2)
 
 
 @pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")

@@ -69,7 +69,10 @@ def test_what_is_refused():
     refused("allowed has 11 entries, expected 12", model.predict, X, none)
     refused("example 0: allowed names the label 9; known are", model.predict, X, [[9], *none])
     refused("example 0: allowed is 3, expected a list", model.predict, X, [3, *none])
-    refused("allowed is 'a', expected a list with one entry per row", model.predict, X, "a")
+    for names in ([True, False, True, False], [[0], [1]]):
+        refused("example 0: allowed names the label (True|.0.);", model.predict, X, [names, *none])
+    refused("example 0: allowed has 'off' for the label 1", model.predict, X, [{1: "off"}, *none])
+    refused("allowed is 'a', expected a list with one entry per example", model.predict, X, "a")
     refused("label sets have none; use allowed", model.predict, X, None, [(0, 1)])
     refused("which predict alone does", model.predict_kbest, X, 2, [{0: True}, *none])
     if hasattr(model, "predict_marginals"):
