@@ -283,7 +283,7 @@ def _are_spans(Y: list[Any]) -> bool:
     return any(isinstance(y, list) and y and isinstance(y[0], tuple) for y in Y)
 
 
-def _as_tags(y_true: list[Any], y_pred: list[Any]) -> list[list[list[str]]]:
+def _as_tags(y_true: Sequence[Any], y_pred: Sequence[Any]) -> list[list[list[str]]]:
     """Spans of both sides as tags, of any length that holds them."""
     if len(y_true) != len(y_pred):
         raise ValueError(
