@@ -184,15 +184,12 @@ def span_f1(
     """
     check_choice("scheme", scheme, SCHEMES)
     check_choice("broken", broken, ("refuse", "drop"))
-    are_spans = False
-    if isinstance(y_true, list) and isinstance(y_pred, list) and _are_spans(y_true + y_pred):
-        are_spans = True
-        # Any length that holds the spans of both.
-        ends = [max((s[1] for s in (*a, *b)), default=1) for a, b in zip(y_true, y_pred)]
-        y_true, y_pred = (
-            [tags_from_spans([(a, b, str(c)) for a, b, c in y], n) for y, n in zip(Y, ends)]
-            for Y in (y_true, y_pred)
-        )
+    are_spans = (
+        isinstance(y_true, list) and isinstance(y_pred, list) and _are_spans(y_true + y_pred)
+    )
+    if are_spans:
+        y_true, y_pred = _as_tags(y_true, y_pred)
+        scheme, suffix = "conll", False  # spans have no tags that could break a scheme
     true, pred, lengths = paired(y_true, y_pred)
     starts = np.cumsum(lengths) - lengths
     types: dict[str, int] = {}
@@ -284,6 +281,27 @@ def make_span_scorer(
 
 def _are_spans(Y: list[Any]) -> bool:
     return any(isinstance(y, list) and y and isinstance(y[0], tuple) for y in Y)
+
+
+def _as_tags(y_true: Sequence[Any], y_pred: Sequence[Any]) -> list[list[list[str]]]:
+    """Spans of both sides as tags, of any length that holds them."""
+    if len(y_true) != len(y_pred):
+        raise ValueError(
+            f"y_true has {len(y_true)} sequences of spans and y_pred has {len(y_pred)}; expected "
+            "the same number"
+        )
+    tags: list[list[list[str]]] = [[], []]
+    for i, pair in enumerate(zip(y_true, y_pred)):
+        try:
+            end = max((b for y in pair for _, b, _ in y), default=1)
+            for side, y in zip(tags, pair):
+                side.append(tags_from_spans([(a, b, str(c)) for a, b, c in y], end))
+        except (TypeError, ValueError) as error:
+            raise ValueError(
+                f"y_true[{i}] and y_pred[{i}]: expected spans (start, end, type) that do not "
+                f"overlap ({error})"
+            ) from None
+    return tags
 
 
 def _span_score(

@@ -88,7 +88,7 @@ def bracket_report(
         same += (one & two).total()
         given += one.total()
         guessed += two.total()
-        exact += _plain(true) == _plain(guess)
+        exact += _nodes(true) == _nodes(guess)
     precision, recall = (same / max(total, 1) for total in (guessed, given))
     return BracketReport(
         precision=precision,
@@ -99,8 +99,14 @@ def bracket_report(
     )
 
 
-def _plain(tree: Any) -> Any:
-    return tree if isinstance(tree, str) else (tree[0], *map(_plain, tree[1:]))
+def _nodes(tree: Any) -> list[tuple[Any, ...]]:
+    """Return the class and number of children of each node, in an order that tells trees apart."""
+    nodes, todo = [], [tree]  # no recursion: trees are as deep as sentences are long
+    while todo:
+        name, *children = [node] if isinstance(node := todo.pop(), str) else node
+        nodes.append((name, len(children)))
+        todo += children
+    return nodes
 
 
 def report(model: Any, data: Any, args: argparse.Namespace) -> BracketReport | None:

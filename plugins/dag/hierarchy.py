@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from contextlib import suppress
 from functools import cached_property
 from typing import Any
 
 import numpy as np
 
 from structsolve.evaluation.report import Report, row_of
+from structsolve.examples.packing import check_weights
 from structsolve.plugins.dag.topological_order import (
     add_ancestors,
     compressed,
@@ -215,6 +217,8 @@ class Hierarchy:
                 matrix[:, self.roots] = 0
             sets.append(matrix)
         true, pred = sets
+        if len(true) != len(pred):
+            raise ValueError(f"y_true has {len(true)} rows, y_pred {len(pred)}, expected as many")
         both, told, there = (m.sum(axis=1) for m in (true & pred, pred, true))
         return report_of_counts(both, told, there, sample_weight)
 
@@ -267,7 +271,7 @@ def report_of_counts(
     -------
     Report
     """
-    weight = np.ones(len(both)) if sample_weight is None else np.asarray(sample_weight, float)
+    weight = check_weights(sample_weight, len(both))
     parts = [(both, guessed), (both, there), (2 * both, guessed + there)]
 
     def ratio(above: Any, below: Any) -> Any:
@@ -437,10 +441,10 @@ def _repeated(names: list[Any]) -> Any:
 
 def _indicators(given: Any, name: str) -> np.ndarray:
     """Return rows of 0 and 1 as integers, and refuse names."""
-    try:
-        return np.array(given, dtype=np.int32, order="C")
-    except (TypeError, ValueError):
-        raise ValueError(
-            f"{name}: found names or uneven rows, expected rows of 0 and 1 in the order of the "
-            "nodes; leave hierarchy out for tables of levels"
-        ) from None
+    with suppress(TypeError, ValueError):
+        if np.isin(np.asarray(given, dtype=np.float64), (0, 1)).all():
+            return np.array(given, dtype=np.int32, order="C")
+    raise ValueError(
+        f"{name}: found names, other numbers or uneven rows, expected rows of 0 and 1 in the order "
+        "of the nodes; leave hierarchy out for tables of levels"
+    )

@@ -11,6 +11,7 @@ import numpy as np
 from structsolve import registry
 from structsolve.evaluation.report import FIGURES, Report, row_of
 from structsolve.evaluation.scorers import final_model
+from structsolve.examples.packing import check_weights
 from structsolve.structure.pack import pack
 
 __all__ = ["label_set_report"]
@@ -50,11 +51,15 @@ def label_set_report(
     true, pred = (
         _indicators(each, name) for each, name in ((y_true, "y_true"), (y_pred, "y_pred"))
     )
-    if true.shape != pred.shape:
-        raise ValueError(f"y_true has shape {true.shape}, y_pred {pred.shape}, expected the same")
+    if true.shape != pred.shape or not true.size:
+        raise ValueError(
+            f"y_true has shape {true.shape}, y_pred {pred.shape}, expected the same, not empty"
+        )
     names = range(true.shape[1]) if names is None else np.asarray(names).tolist()
     if len(names) != true.shape[1]:
         raise ValueError(f"names has {len(names)} entries, expected {true.shape[1]}, one a column")
+    if len({*names}) < len(names):
+        raise ValueError(f"names is {names!r}, expected names that differ")
     support = int(true.sum())
     each, counts = _each(true, pred, np.ones(len(true)))
     table = zip(names, each.T.tolist(), counts.tolist(), strict=True)
@@ -104,11 +109,13 @@ class SetScorer:
         Raises
         ------
         ValueError
-            If labels are not sets.
+            If labels are not sets, and for invalid weights.
         """
         model, X = final_model(estimator, X)
         matrix = self._reader(model, X)
         true = matrix(y)
+        if sample_weight is not None:
+            sample_weight = check_weights(sample_weight, len(true))
         if self.name in RANKINGS:
             limit = np.finfo(np.float64).max / 4
             scores = np.clip(model.decision_function(X), -limit, limit)

@@ -9,6 +9,7 @@ import numpy as np
 
 from structsolve.evaluation.report import Report
 from structsolve.evaluation.scorers import final_model
+from structsolve.examples.packing import check_weights
 from structsolve.plugins.permutation.labels import rankings
 from structsolve.plugins.permutation.space import RankingSpace
 
@@ -36,7 +37,7 @@ def ranking_report(y_true: Any, y_pred: Any, sample_weight: Any = None) -> Repor
     Raises
     ------
     ValueError
-        For rows that are no rankings, and fewer than two labels.
+        For rows that are no rankings, fewer than two labels, and invalid weights.
 
     Examples
     --------
@@ -55,7 +56,7 @@ def ranking_report(y_true: Any, y_pred: Any, sample_weight: Any = None) -> Repor
         raise ValueError(
             f"y_true has {n} rankings of {K} labels; expected one or more, of two labels or more"
         )
-    weight = np.ones(n) if sample_weight is None else np.asarray(sample_weight, dtype=float)
+    weight = check_weights(sample_weight, n)
     ordered = np.take_along_axis(pred, np.argsort(true, axis=1), axis=1)
     wrong = np.zeros(n)
     for k in range(K - 1):

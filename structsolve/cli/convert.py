@@ -2,6 +2,7 @@
 from __future__ import annotations
 
 import argparse
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
@@ -10,7 +11,9 @@ from structsolve import registry
 from structsolve.cli import messages
 from structsolve.cli.formats import check_format, guess, settings
 from structsolve.cli.options import UsageError, check_outputs, data_options, reader_options
+from structsolve.io._text import atomic_write
 from structsolve.io.reader import Reader
+from structsolve.io.tables import TableReader
 
 # Endings of outputs with numbers; plugins write named features.
 OUTPUTS = (".npz", ".svmlight")
@@ -71,7 +74,8 @@ def convert(args: argparse.Namespace) -> None:
     if ending == ".npz":
         write_npz(args.output, X, y)
     else:
-        _write_svmlight(args.output, X, y)
+        ranks = isinstance(data.reader, TableReader) and data.reader.labels is not None
+        _write_svmlight(args.output, X, y, ranks)
     messages.say("saved", f"{args.output}: {messages.size_text(data)}")
 
 
@@ -83,12 +87,27 @@ def _readers_with(method: str) -> list[tuple[str, Any]]:
     return [(name, one) for name, one in readers if getattr(one, method, base) is not base]
 
 
-def _write_svmlight(path: str, X: Any, y: Any) -> None:
-    from sklearn.datasets import dump_svmlight_file  # heavy
+def _write_svmlight(path: str, X: Any, y: Any, ranks: bool) -> None:
+    from scipy import sparse  # heavy
 
     if isinstance(X, list) or y is None:
         raise UsageError(f"{path}: svmlight holds labelled rows; found sequences or no labels")
     y = np.asarray(y)
     if y.dtype.kind not in "biuf":
         raise UsageError(f"{path}: svmlight labels are numbers; found {y[0]!r}")
-    dump_svmlight_file(X, y, path, zero_based=False, multilabel=y.ndim == 2)
+    if ranks or (y.ndim == 2 and not np.isin(y, (0, 1)).all()):
+        raise UsageError(f"{path}: svmlight holds a number a row or label sets; found {y[0]}")
+    sets = y.ndim == 2
+    labels = [",".join(map(str, np.flatnonzero(row))) if sets else _exact(row) for row in y]
+    rows = sparse.csr_matrix(X)
+    rows.sum_duplicates()
+    with atomic_write(path) as handle:
+        for label, (a, b) in zip(labels, pairwise(rows.indptr.tolist()), strict=True):
+            cells = zip((rows.indices[a:b] + 1).tolist(), rows.data[a:b], strict=True)
+            texts = [f"{column}:{_exact(value)}" for column, value in cells]
+            # A blank line is no example.
+            handle.write(" ".join([label, *(texts or ["1:0"] * (not label))]) + "\n")
+
+
+def _exact(number: Any) -> str:
+    return str(number.item() + 0).removesuffix(".0")  # Booleans are 0 and 1

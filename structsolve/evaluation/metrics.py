@@ -132,10 +132,11 @@ def _names(true: NDArray[Any], pred: NDArray[Any], labels: Sequence[Any] | None)
     if labels is None:
         return np.unique(np.concatenate([true, pred]))
     names = np.asarray(labels)
-    if names.ndim != 1 or not names.size or (names.dtype.kind == "U") != (true.dtype.kind == "U"):
+    texts = [one.dtype.kind == "U" for one in (names, true)]
+    if names.ndim != 1 or not names.size or texts[0] != texts[1] or len({*labels}) < names.size:
         raise ValueError(
-            f"labels is {labels!r}; expected one or more labels of the same type as in y_true, "
-            f"such as {true[0].item()!r}"
+            f"labels is {labels!r}; expected one or more different labels of the same type as in "
+            f"y_true, such as {true[0].item()!r}"
         )
     return names
 

@@ -532,6 +532,17 @@ def test_convert(capsys, tmp_path):
     works(capsys, "convert", words, tmp_path / "c.crfsuite", "--rows", "1")
     assert (tmp_path / "c.crfsuite").read_text() == "x\tc0=a\ny\tc0=b\n"
     fails(capsys, "convert", words, tmp_path / "c.svmlight", match="found sequences")
+    exact, sets = tmp_path / "exact.svmlight", tmp_path / "sets.csv"
+    table.write_text("a,b,y\n0.30000000000000004,5e-324,1.5\n1,0,2\n")
+    works(capsys, "convert", table, exact)
+    assert exact.read_text() == "1.5 1:0.30000000000000004 2:5e-324\n2 1:1\n"
+    sets.write_text("a,p,q\n0,0,0\n.5,1,1\n")
+    works(capsys, "convert", sets, exact, "--target", "p,q")
+    assert exact.read_text() == " 1:0\n0,1 1:0.5\n"
+    for text in ("a,y\n1,p>q\n2,q>p\n", "a,p,q\n1,3,5\n"):
+        sets.write_text(text)
+        target = ["--target", "p,q"] * ("3" in text)
+        fails(capsys, "convert", sets, exact, *target, match="holds a number a row or label sets")
     fails(capsys, "convert", table, tmp_path / "c.crfsuite", match="only conll data")
     fails(capsys, "convert", table, tmp_path / "c.doc", match="expected an ending of .npz")
 

@@ -307,7 +307,7 @@ def test_labels_choose_the_classes():
     assert list(report["per_class"]) == ["B", "A", "C"]
     assert report["accuracy"] == pytest.approx(2 / 3)
     assert report["micro"] == {"precision": 0.5, "recall": 0.5, "f1": 0.5, "support": 2}
-    for bad in ([], [1], [["A"]]):
+    for bad in ([], [1], [["A"]], ["A", "A"]):
         refused("labels is", token_report, truth, guess, labels=bad)
 
 

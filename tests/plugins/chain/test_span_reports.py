@@ -309,3 +309,15 @@ def test_the_shell_lists_errors(capsys, tmp_path):
     assert main(["score", str(model), str(data), "--errors", "5", "--json"]) == 0
     errors = json.loads(capsys.readouterr().out)["errors"]
     assert errors[1]["context"] == "He saw [York]" and errors[1]["predicted"] == [2, 3, "LOC"]
+
+
+def test_spans_of_both_sides():
+    chunks = [[(0, 1, "A"), (1, 2, "A"), (2, 5, "B")], [(0, 1, "B")]]
+    for settings in ({"suffix": True}, {"scheme": "IOBES"}, {"scheme": "IOE1"}):
+        assert span_f1(chunks, [chunks[0], []], **settings)["recall"] == 0.75
+    for truth, guess in ((chunks, chunks[:1]), (chunks[:1], chunks)):
+        with pytest.raises(ValueError, match="y_pred has .; expected the same number"):
+            span_f1(truth, guess)
+    for wrong in ([(0, 2, "B"), (1, 3, "B")], ["B-A"]):
+        with pytest.raises(ValueError, match=r"y_pred\[1\]: expected spans"):
+            span_f1(chunks, [chunks[0], wrong])

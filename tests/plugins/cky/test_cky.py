@@ -344,6 +344,10 @@ def test_scores_of_brackets():
     assert bracket_report([true], [other], labelled=False)["f1"] == 1
     assert bracket_report([true], [write_tree(true, "abcd")])["exact"] == 1
     refused("same number", bracket_report, [true], [])
+    deep = other = "A"
+    for _ in range(3000):
+        deep, other = ("S", "A", deep), ("S", other, "A")
+    assert bracket_report([deep, deep], [deep, other])["exact"] == 0.5
     refused("expected the same number in both", bracket_report, [true], ["S"])
     refused("y_true: found 'ab'", bracket_report, "ab", "cd")
     refused("example 0: found the node None", bracket_report, [None], [None])

@@ -1,6 +1,7 @@
 """Metrics of label sets and hierarchies: by hand, through models, by name, from plugins."""
 
 import pickle
+from functools import partial
 from types import ModuleType
 
 import networkx as nx
@@ -241,3 +242,18 @@ def test_reports_name_what_does_not_fit():
     refused("y_pred: expected rows of 0 and 1", label_set_report, [[0, 1]], [0, 1])
     refused(r"y_true has shape \(1, 2\), y_pred \(1, 3\)", label_set_report, [[0, 1]], [[0, 1, 1]])
     refused("names has 1 entries, expected 2", label_set_report, [[0, 1]], [[0, 1]], ["a"])
+
+
+def test_bad_weights_rows_and_names_are_refused():
+    Y = np.eye(4, 6, dtype=int)
+    model = StructuredSVM("multilabel", alpha=0.1).fit(Y, Y)
+    for weight, told in [([1], "has shape"), (-np.ones(4), "example 0 is -1"), (0.0, "is zero")]:
+        for metric in ("micro-f1", "accuracy", "samples-f1", "average-precision"):
+            score = partial(model.score, metric=metric, sample_weight=weight)
+            refused(f"sample_weight.* {told}", score, Y, Y)
+        refused(f"sample_weight.* {told}", hierarchical_scores, Y, Y, ANIMALS, weight)
+    refused("y_true has 4 rows, y_pred 1", hierarchical_scores, Y, Y[:1], ANIMALS)
+    refused("y_pred: found names, other numbers", hierarchical_scores, Y, 2 * Y, ANIMALS)
+    refused("y_pred: found names, other numbers", hierarchical_scores, Y, 0.5 * Y, ANIMALS)
+    refused("not empty", label_set_report, Y[:0], Y[:0])
+    refused("names that differ", label_set_report, Y[:, :2], Y[:, :2], names=["a", "a"])

@@ -66,3 +66,9 @@ def test_scorers_and_the_shell(capsys, tmp_path):
     capsys.readouterr()
     assert main(["score", path, str(tmp_path / "data.npz")]) == 0
     assert "rankings: kendall tau " in capsys.readouterr().out
+
+
+def test_bad_weights_are_refused():
+    for weight, told in [([1], "has shape"), ([-1, 2], "example 0 is -1"), ([0, 0], "is zero")]:
+        with pytest.raises(ValueError, match=f"sample_weight.* {told}"):
+            ranking_report([[0, 1], [1, 0]], [[0, 1], [0, 1]], weight)
