@@ -24,7 +24,7 @@ cdef inline int check_allowed(Py_ssize_t i, double best) except -1 nogil:
         with gil:
             raise ValueError(
                 f"example {i}: every label is forbidden (its score is -inf), its true one too; "
-                "allow at least the true label"
+                "allow at least the true label, and check that the weights are finite"
             )
     return 0
 
