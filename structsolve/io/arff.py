@@ -338,8 +338,10 @@ def _features(
             for j, value in sorted(row.items()):
                 if j in starts:
                     start, values = starts[j]
-                    indices.append(start if values is None else start + values.index(value))
-                    data.append(np.nan if value is None else 1.0 if values else float(value))
+                    size = len(values) if values and value is None else 1
+                    start += values.index(value) if values and value is not None else 0
+                    indices += range(start, start + size)
+                    data += [np.nan if value is None else 1.0 if values else float(value)] * size
             indptr.append(len(data))
         X = sparse.csr_matrix((data, indices, indptr), shape=(len(rows), width))
         if any(values for _, values in starts.values()):
