@@ -333,7 +333,9 @@ def _features(
     if not starts:
         raise ValueError(f"{path}: found no features beside the labels; expected some")
     if isinstance(rows[0], dict):
-        data, indices, indptr = [], [], [0]
+        data: list[float] = []
+        indices: list[int] = []
+        indptr = [0]
         for row in rows:
             for j, value in sorted(row.items()):
                 if j in starts:
