@@ -4,7 +4,11 @@ from __future__ import annotations
 import math
 import re
 from collections.abc import Iterable, Mapping, Sequence
+from numbers import Real
 from sys import intern
+from typing import Any
+
+import numpy as np
 
 from structsolve.io._text import (
     PathLike,
@@ -114,7 +118,7 @@ def read_crfsuite(path: PathLike, return_weights: bool = False):
         weight = 1.0
 
     for number, line in text_lines(path):
-        if not line.strip():
+        if not line.strip(" \t"):
             close()
             continue
         fields = line.split("\t")
@@ -169,7 +173,8 @@ def write_crfsuite(
     Raises
     ------
     ValueError
-        For an empty label, and for tabs and line ends in names; it names the example.
+        For empty sequences, labels and names, for tabs and line ends in names, and for values that
+        are no finite numbers; it names the example.
 
     Examples
     --------
@@ -182,18 +187,30 @@ def write_crfsuite(
     with atomic_write(path) as handle:
         for i, (sequence, labels) in enumerate(zip(X, Y, strict=True)):
             handle.write("\n" if i else "")
+            if not len(labels):
+                raise ValueError(f"example {i}: found an empty sequence, expected items")
             for item, label in zip(sequence, labels, strict=True):
                 pairs = item.items() if isinstance(item, Mapping) else ((name, 1) for name in item)
-                fields = [escape(str(label))]
-                for name, value in pairs:
-                    fields.append(escape(name) + (f":{value!r}" if value != 1 else ""))
+                fields = [escape(str(label)), *(_attribute(i, *pair) for pair in pairs)]
                 line = "\t".join(fields)
-                if not fields[0] or "\n" in line or "\r" in line or line.count("\t") >= len(fields):
+                tabs = "\n" in line or "\r" in line or line.count("\t") >= len(fields)
+                if tabs or not line.strip(" \t") or fields[0][:1] in ("", "@"):
                     raise ValueError(
-                        f"example {i}: CRFsuite's format cannot hold an empty label, or a tab or "
-                        f"line end in a name; found {line[:80]!r}"
+                        f"example {i}: CRFsuite's format cannot hold an empty label, one that "
+                        f"begins with @, or a tab or line end in a name; found {line[:80]!r}"
                     )
                 handle.write(line + "\n")
+
+
+def _attribute(i: int, name: Any, value: Any) -> str:
+    """Return an attribute of example i as it is written."""
+    number = float(value) if isinstance(value, (Real, np.bool_)) else math.nan
+    if not isinstance(name, str) or not name or not math.isfinite(number):
+        raise ValueError(
+            f"example {i}: found the feature {(name, value)!r:.80}; expected a name (a string) and "
+            "a finite number"
+        )
+    return escape(name) + (f":{number!r}" if number != 1 else "")
 
 
 def parse_attribute(

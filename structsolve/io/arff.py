@@ -333,13 +333,17 @@ def _features(
     if not starts:
         raise ValueError(f"{path}: found no features beside the labels; expected some")
     if isinstance(rows[0], dict):
-        data, indices, indptr = [], [], [0]
+        data: list[float] = []
+        indices: list[int] = []
+        indptr = [0]
         for row in rows:
             for j, value in sorted(row.items()):
                 if j in starts:
                     start, values = starts[j]
-                    indices.append(start if values is None else start + values.index(value))
-                    data.append(np.nan if value is None else 1.0 if values else float(value))
+                    size = len(values) if values and value is None else 1
+                    start += values.index(value) if values and value is not None else 0
+                    indices += range(start, start + size)
+                    data += [np.nan if value is None else 1.0 if values else float(value)] * size
             indptr.append(len(data))
         X = sparse.csr_matrix((data, indices, indptr), shape=(len(rows), width))
         if any(values for _, values in starts.values()):

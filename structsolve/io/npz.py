@@ -44,8 +44,8 @@ def write_npz(path: PathLike, X: Any, y: Any = None, compress: bool = True) -> N
     Raises
     ------
     ValueError
-        For lengths that differ from the rows of X, for arrays of objects, and labels that JSON
-        cannot represent.
+        For empty sequences, lengths that differ from the rows of X, arrays of objects, and labels
+        that JSON cannot represent.
 
     Examples
     --------
@@ -68,6 +68,8 @@ def write_npz(path: PathLike, X: Any, y: Any = None, compress: bool = True) -> N
         if not len(X):
             raise ValueError("X: found no sequences; expected at least one")
         lengths = [x.shape[0] for x in X]
+        if 0 in lengths:
+            raise ValueError(f"example {lengths.index(0)}: found no rows; expected one or more")
         arrays["offsets"] = np.r_[0, np.cumsum(lengths)].astype(np.int64)
         if y is not None:
             for i, (labels, length) in enumerate(zip(y, lengths, strict=True)):

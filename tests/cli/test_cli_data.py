@@ -332,6 +332,14 @@ def test_arff_dense_and_sparse(tmp_path):
     assert y.tolist() == ["long"]
 
 
+def test_arff_sparse_rows_with_missing_words(tmp_path):
+    head = "@relation t\n@attribute a {x,y}\n@attribute b numeric\n@attribute c {p,q}\n@data\n"
+    path, ArffReader = arff_file(tmp_path, head + "{0 ?, 1 ?}\n{0 y, 2 q}\n")
+    X, y = ArffReader().fit(path)
+    np.testing.assert_array_equal(X.toarray(), [[np.nan] * 3, [0, 1, 0]])
+    assert y.tolist() == ["p", "q"]
+
+
 def test_arff_sparse_rows_omit_the_first_value(tmp_path):
     head = "@relation x\n@attribute a {1,0}\n@attribute class {1_1,1_2}\n@data\n"
     path, ArffReader = arff_file(tmp_path, head + "{0 0}\n{1 1_2}\n")

@@ -217,11 +217,25 @@ def test_crfsuite_round_trip(tmp_path, data):
     assert read_crfsuite(tmp_path / "a.crf") == (X, Y)
 
 
-@pytest.mark.parametrize(("label", "item"), [("", {}), ("A", {"a\tb": 1}), ("A\n", ["x"])])
+@pytest.mark.parametrize(
+    ("label", "item"),
+    [("", {}), (" ", {}), ("@A", ["x"]), ("A", {"a\tb": 1}), ("A\n", ["x"])],
+)
 def test_crfsuite_refuses_what_it_cannot_hold(tmp_path, label, item):
     with pytest.raises(ValueError, match="example 0: CRFsuite's format cannot hold"):
         write_crfsuite(tmp_path / "a.crf", [[item]], [[label]])
     assert list(tmp_path.iterdir()) == []
+
+
+def test_crfsuite_values(tmp_path):
+    path = tmp_path / "a.crf"
+    item = {"a": np.float32(0.5), "b": np.int64(3), "c": False, "d": np.True_}
+    write_crfsuite(path, [[item, {}]], [["A", "\xa0"]])
+    assert path.read_text("utf-8") == "A\ta:0.5\tb:3.0\tc:0.0\td\n\xa0\n"
+    assert read_crfsuite(path) == ([[item, {}]], [["A", "\xa0"]])
+    for wrong in ({"a": np.nan}, {"a": "text"}, {"a": None}, {"": 2}, [""], {5: 1}):
+        refused("example 1: found the feature", write_crfsuite, path, [[{}], [wrong]], ["A", "A"])
+    refused("example 1: found an empty", write_crfsuite, path, [[{}], []], ["A", []])
 
 
 def test_crfsuite_reads_what_python_crfsuite_means(tmp_path):
@@ -391,6 +405,7 @@ def test_npz_refuses_objects_and_unequal_lengths(tmp_path):
     with pytest.raises(ValueError, match="example 1: found 2 labels; expected 1"):
         write_npz(tmp_path / "a.npz", [np.eye(2), np.ones((1, 2))], [[1, 2], [1, 2]])
     refused("X: found no sequences", write_npz, tmp_path / "a.npz", [])
+    refused("example 1: found no rows", write_npz, tmp_path / "a.npz", [np.eye(2), np.eye(2)[:0]])
     assert list(tmp_path.iterdir()) == []
 
 
