@@ -1,6 +1,6 @@
 """What choosing alpha costs for label sets: StructuredSVMCV with micro-F1 against one default fit.
 
-Both with their defaults: five folds, a path of up to 15 alphas, which `patience` ends; then one fit
+Both with their defaults: five folds, a path over 15 alphas from coarse to fine; then one fit
 of all rows with the chosen alpha.  The asked ratio is at most 20.
 
     STRUCTSOLVE_DATA=... python benchmarks/alpha_search.py --sets yeast

@@ -89,6 +89,27 @@ def given_alphas(alphas: Any) -> list[float] | int:
     return [float(value) for value in values]
 
 
+def a_decade(count: int) -> int:
+    """Return how many of the path's steps make a power of ten, rounded down to a power of two.
+
+    Parameters
+    ----------
+    count : int
+        Number of values over the path's seven powers of ten.
+
+    Returns
+    -------
+    int
+        1 if the values are further apart.
+
+    Examples
+    --------
+    >>> [a_decade(count) for count in (1, 8, 14, 15, 30, 57)]
+    [1, 1, 1, 2, 4, 8]
+    """
+    return 1 << max(0, ((count - 1) // DECADES).bit_length() - 1)
+
+
 def best_of(scores: np.ndarray, objectives: np.ndarray) -> int:
     """Return the alpha with the best mean score over folds.
 

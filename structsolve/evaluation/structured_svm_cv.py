@@ -28,6 +28,7 @@ from ..utils.arrays import n_rows
 from ..utils.progress import Progress, stage
 from .alpha_path import (
     DECADES,
+    a_decade,
     best_of,
     chosen_text,
     end_text,
@@ -149,8 +150,9 @@ class PathMixin:
         tol = max(self.tol, FOLD_TOL) if automatic else self.tol
         parts = self._folds(X, y, sample_weight, groups, data, scorer, seeds=seeds, tol=tol)
         folds = list(parts)
-        self.scores_, self.passes_, objectives = self._scores(folds, alphas, automatic)
-        self.alphas_ = np.array(alphas[: self.scores_.shape[1]])
+        self.alphas_, self.scores_, self.passes_, objectives = self._scores(
+            folds, np.array(alphas), automatic
+        )
         best = best_of(self.scores_, objectives)
         self.alpha_ = float(self.alphas_[best])
         told = chosen_text(self.alphas_, self.scores_, self.alpha_, self.scoring_)
@@ -273,25 +275,47 @@ class PathMixin:
             )
 
     def _scores(
-        self, folds: list[_Fold], alphas: list[float], automatic: bool
-    ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-        """Return scores, passes and objectives of every fold, a column for each alpha tried."""
+        self, folds: list[_Fold], alphas: np.ndarray, automatic: bool
+    ) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
+        """Return the alphas tried, and scores, passes and objectives of every fold at each.
+
+        Automatic values are tried a power of ten apart, then at half the distance on both sides of
+        the best, and so on.
+        """
         from joblib import Parallel, delayed  # heavy
 
-        columns: list[list[tuple[float, int, float, bool]]] = []
+        columns: dict[int, list[tuple[float, int, float, bool]]] = {}
+        patience = int(self.patience or 0) if automatic else 0
+        step = a_decade(len(alphas)) if patience else 1
         threads = Parallel(n_jobs=self.n_jobs, require="sharedmem")
         progress = Progress(int(self.verbose), len(alphas), "alpha path")
+
+        def tried() -> Any:
+            return np.array([columns[k] for k in sorted(columns)], float).transpose(2, 1, 0)
+
         with warnings.catch_warnings(), threads as parallel, progress:
             # Only the warning of the kept model counts; scores may come from interrupted fits.
             warnings.simplefilter("ignore", ConvergenceWarning)
-            for alpha in alphas:
-                columns.append(parallel(delayed(fold.score_at)(alpha) for fold in folds))
-                scores, passes, objectives, cut = np.array(columns, float).transpose(2, 1, 0)
-                progress.update({"alpha": alpha, "score": float(scores[:, -1].mean())})
-                patience = int(self.patience or 0)
-                if automatic and patience and is_over(scores, objectives, patience, cut == 1):
+
+            def fit(k: int) -> None:
+                columns[k] = parallel(delayed(fold.score_at)(float(alphas[k])) for fold in folds)
+                mean = float(np.mean([score for score, *_ in columns[k]]))
+                progress.update({"alpha": float(alphas[k]), "score": mean})
+
+            for k in range(0, len(alphas), step):
+                fit(k)
+                scores, _, objectives, cut = tried()
+                if patience and is_over(scores, objectives, patience, cut == 1):
                     break
-        return scores, passes.astype(int), objectives
+            while step > 1:
+                step //= 2
+                scores, _, objectives, _ = tried()
+                best = sorted(columns)[best_of(scores, objectives)]
+                for k in (best - step, best + step):
+                    if 0 <= k < len(alphas):
+                        fit(k)
+        scores, passes, objectives, _ = tried()
+        return alphas[sorted(columns)], scores, passes.astype(int), objectives
 
 
 class _Fold:
@@ -367,9 +391,10 @@ alpha_path.best_of`).
     ----------
     structure : str or Structure, default="chain"
     alphas : {"path"}, int or sequence of float, default="path"
-        Values to try. "path": 15 over seven powers of ten; a number: that many. They start at the
-        alpha of practically zero weights (:func:`~structsolve.evaluation.alpha_path.\
-largest_alpha`), which takes scales of features and hierarchies into account. Fits
+        Values to try. "path": from 15 over seven powers of ten; a number: from that many. They
+        start at the alpha of practically zero weights (:func:`~structsolve.evaluation.alpha_path.\
+largest_alpha`), which takes scales of features and hierarchies into account. They
+        are tried a power of ten apart, then those between on both sides of the best. Fits
         of folds then end at a relative gap of 1 % (``tol`` if that is more), of listed values at
         ``tol``.
     cv : int, splitter or iterable, optional
@@ -379,10 +404,11 @@ largest_alpha`), which takes scales of features and hierarchies into account. Fi
         ``score`` of the model by default; a name of :func:`~structsolve.get_scorer`; scikit-learn's
         names if y is one label a row or a matrix of 0 and 1; or
         ``scorer(estimator, X, y) -> float``.
-    patience : int or None, default=3
-        End a path of automatic values when this many in a row score more than a standard error
-        below the best, once the best is above the initial plateau (:func:`~structsolve.\
-evaluation.alpha_path.is_over`); None tries all. Listed values are all tried.
+    patience : int or None, default=1
+        End a path of automatic values when this many in a row, a power of ten apart, score more
+        than a standard error below the best, once the best is above the initial plateau
+        (:func:`~structsolve.evaluation.alpha_path.is_over`); None tries all values in their order.
+        Listed values are all tried.
     refit : bool, default=True
         If False, only scores are computed, without a final model.
     surrogate, loss, class_weight, solver, oracle, max_iter, tol : as of StructuredSVM
@@ -431,7 +457,7 @@ evaluation.alpha_path.is_over`); None tries all. Listed values are all tried.
         alphas: Any = "path",
         cv: Any = None,
         scoring: Any = None,
-        patience: int | None = 3,
+        patience: int | None = 1,
         refit: bool = True,
         **settings: Any,
     ):

@@ -127,10 +127,54 @@ def test_automatic_paths_end_when_scores_fall():
     full = clone(model).set_params(patience=None).fit(X, y)
     count = len(model.alphas_)
     assert 4 <= count < 15 == len(full.alphas_)
-    np.testing.assert_array_equal(model.scores_, full.scores_[:, :count])
-    assert model.alpha_ == full.alpha_
+    assert set(model.alphas_) < set(full.alphas_)
+    # Starts differ and fits are cut short: the best scores are equal but for two rows of 160.
+    assert full.scores_.mean(axis=0).max() - model.scores_.mean(axis=0).max() <= 2 / 160
     listed = clone(model).set_params(alphas=full.alphas_).fit(X, y)
     assert len(listed.alphas_) == 15
+
+
+class Curve:
+    """A fold whose scores fall from a peak on both sides; keeps the alphas asked for."""
+
+    def __init__(self, peak, slope):
+        self.peak, self.slope, self.asked = peak, slope, []
+
+    def score(self, alpha):
+        return -self.slope * abs(np.log10(alpha) - self.peak)
+
+    def score_at(self, alpha):
+        self.asked.append(alpha)
+        return self.score(alpha), 1, alpha, False
+
+
+@pytest.mark.parametrize("count", [1, 2, 7, 8, 14, 15, 16, 22, 30, 31, 60])
+@pytest.mark.parametrize("patience", [None, 1, 2])
+def test_paths_go_from_coarse_to_fine(count, patience):
+    rng = np.random.default_rng(count)
+    alphas = np.geomspace(1e3, 1e-4, count)
+    for _ in range(20):
+        peak = rng.uniform(-4, 3)
+        curves = [Curve(peak, slope) for slope in rng.uniform(1, 1.01, size=3)]
+        model = StructuredSVMCV(patience=patience)
+        tried, scores, passes, objectives = model._scores(curves, alphas, True)
+        assert (np.diff(tried) < 0).all() and scores.shape == passes.shape == (3, len(tried))
+        np.testing.assert_array_equal(objectives, np.tile(tried, (3, 1)))
+        for curve, row in zip(curves, scores):
+            assert len(curve.asked) == len(set(curve.asked)) and set(curve.asked) == set(tried)
+            np.testing.assert_array_equal(row, [curve.score(a) for a in tried])
+        # One peak: the best of all values is the best of those tried, and both beside it are tried.
+        best = np.argmin(abs(np.log10(alphas) - peak))
+        assert tried[best_of(scores, objectives)] == alphas[best]
+        assert set(alphas[max(0, best - 1) : best + 2]) <= set(tried)
+        if patience is None:
+            assert len(tried) == count
+        else:
+            first = curves[0].asked[:2]
+            assert len(first) < 2 or first[0] / first[1] >= min(10, (1e7) ** (1 / (count - 1))) / 4
+            assert len(tried) <= min(count, 8 + 8 + 2 * np.log2(count))
+    given, *_ = StructuredSVMCV()._scores([Curve(0, 1)], alphas, False)
+    assert len(given) == count  # listed values are all tried
 
 
 def error_of(values):

@@ -50,7 +50,7 @@ class HierarchicalSVMCV(PathMixin, HierarchicalSVM):
         alphas: Any = "path",
         cv: Any = None,
         scoring: Any = None,
-        patience: int | None = 3,
+        patience: int | None = 1,
         refit: bool = True,
         **settings: Any,
     ):
