@@ -63,7 +63,7 @@ def attachment_report(
     Raises
     ------
     ValueError
-        For unequal lengths, and without any word.
+        For unequal lengths, without any word, and if a word is not a string.
 
     Examples
     --------
@@ -97,6 +97,9 @@ def attachment_report(
         from structsolve.evaluation.report import check_tokens  # heavy
 
         check_tokens(words, lengths.tolist(), name="words")
+        for i, one in enumerate(words):
+            if other := [word for word in one if not isinstance(word, str)]:
+                raise ValueError(f"words[{i}]: found {other[0]!r}, expected a word, a string")
         counted = np.array([not _is_punctuation(word) for one in words for word in one])
         for name, right in scores.items():
             share = float(right[counted].mean()) if counted.any() else 0.0

@@ -31,7 +31,7 @@ def precision_at_k(y_true: Any, ranked: Any, k: int = 5) -> float:
     Raises
     ------
     ValueError
-        When there are other numbers of rows, or fewer than k ranked labels.
+        When there are other numbers of rows, fewer than k ranked labels, or one of them twice.
 
     Examples
     --------
@@ -111,7 +111,11 @@ def _checked(y_true: Any, ranked: Any, k: Any) -> tuple[list[set[Any]], list[lis
         raise ValueError(
             f"ranked has {len(best)} rows and y_true {len(truth)}, expected as many, at least one"
         )
-    return truth, best[:, :k].tolist()
+    rows = best[:, :k].tolist()
+    for i, row in enumerate(rows):
+        if len({*row}) < k:
+            raise ValueError(f"ranked[{i}]: found a label twice in {row!r:.60}, expected each once")
+    return truth, rows
 
 
 def _label_sets(y: Any) -> list[set[Any]]:

@@ -207,3 +207,6 @@ def test_attachment_without_punctuation():
     assert attachment_report(truth[1:], guess[1:], words[1:])["uas_without_punctuation"] == 0
     with pytest.raises(ValueError, match=r"words\[1\] is \['a'\]; expected 2 tokens"):
         attachment_report(truth, guess, [words[0], ["a"]])
+    for other in (None, float("nan"), 3):
+        with pytest.raises(ValueError, match=rf"words\[1\]: found {other!r}, expected a word"):
+            attachment_report(truth, guess, [words[0], ["a", other]])

@@ -67,6 +67,9 @@ def test_wrong_k(k):
 
 def test_what_does_not_fit_is_named():
     refused("ranked has shape", precision_at_k, [[1]], [[1, 2]], 3)
+    told = r"ranked\[1\]: found a label twice in \[4, 4\], expected each once"
+    refused(told, precision_at_k, [[1], [4]], [[1, 2, 1], [4, 4, 2]], 2)
+    assert precision_at_k([[1], [4]], [[1, 2, 1], [4, 4, 2]], 1) == 1
     told = r"example 1: found a label twice in \[0, 1, 0\], .* give indicators .* as an array"
     refused(told, precision_at_k, [[1, 0], [0, 1, 0]], [[1], [1]], 1)
     refused("ranked has 1 rows and y_true 2", precision_at_k, [[1], [2]], [[1, 2]], 1)
