@@ -75,6 +75,7 @@ PAGES = {
         "alpha_search",
         "likelihood_alpha",
         "solver_auto",
+        "early_stopping",
         "cut_steps",
     ),
     "cores": ("jobs", "cores", "shards", "distributed_model", "memory"),

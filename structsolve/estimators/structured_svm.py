@@ -72,8 +72,8 @@ class StructuredSVM(AlphaPathMixin, PartialFitMixin, ProblemMixin, FittedMixin, 
         "bcfw", "admm", "cutting-plane", "sgd", ..., or an object with settings. "auto" takes
         "admm", "lbfgs" or "bcfw" by alpha, size and structure
         (:class:`~structsolve.solvers.Auto`), and tells which at ``verbose=1``; with a kernel,
-        ``warm_start``, ``early_stopping`` or a checkpoint it is "bcfw". Of marginals as y it takes
-        "lbfgs" or "cutting-plane".
+        ``warm_start`` or a checkpoint it is "bcfw", with ``early_stopping`` that or "admm". Of
+        marginals as y it takes "lbfgs" or "cutting-plane".
     oracle : str or structsolve.lp.Backend, optional
         Replace the structure's oracle by linear programs over its polytope, in training and
         prediction: "lp" (HiGHS), "cvxpy:SOLVER" (any solver of cvxpy), "ilp" and "cvxpy-ilp:SOLVER"
@@ -261,7 +261,7 @@ class StructuredSVM(AlphaPathMixin, PartialFitMixin, ProblemMixin, FittedMixin, 
             if self.solver == "auto" and examples is not None and KEY in examples.topology:
                 return Auto()  # "bcfw" takes no marginals
             # Dual variables that are kept, and files, do not depend on the rule.
-            kept = self.warm_start or self.early_stopping or self.checkpoint is not None
+            kept = self.warm_start or self.checkpoint is not None
             one = self.solver == "auto" and (kept or self.kernel is not None)
             name = "bcfw" if one else self.solver
             registry.default().find("solvers", name)  # refuses arguments
@@ -320,7 +320,8 @@ class StructuredSVM(AlphaPathMixin, PartialFitMixin, ProblemMixin, FittedMixin, 
             run.continue_at(self.alpha_)
         else:
             jobs = effective_jobs(self.n_jobs or 1)
-            self.solver_ = choose_solver(solver, problem, self.alpha_, jobs)
+            even = bool(self.early_stopping)
+            self.solver_ = choose_solver(solver, problem, self.alpha_, jobs, even=even)
             if self.solver == "auto":
                 stage(int(self.verbose), type(self).__name__, words_of(self.solver_, jobs))
             run = self.solver_.start(start_of(self, problem, rng, data.space))

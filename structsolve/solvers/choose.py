@@ -106,7 +106,12 @@ class Auto(BCFW):
 
 
 def choose_solver(
-    solver: Solver, problem: Problem, alpha: float | None = None, n_jobs: int = 1
+    solver: Solver,
+    problem: Problem,
+    alpha: float | None = None,
+    n_jobs: int = 1,
+    *,
+    even: bool = False,
 ) -> Solver:
     """Return the solver to run: ``BCFW(steps="auto")`` hands smooth surrogates to GBCFW.
 
@@ -124,6 +129,9 @@ def choose_solver(
         Without it, :class:`Auto` is :class:`BCFW`.
     n_jobs : int, default=1
         Threads for the passes that the rules of :class:`Auto` take; they do not depend on them.
+    even : bool, default=False
+        Whether each pass must gain its share, for early stopping: of the solvers that :class:`Auto`
+        hands over to, it is then ``ConsensusADMM()`` alone, and of a loss that is not smooth.
 
     Returns
     -------
@@ -164,13 +172,13 @@ def choose_solver(
                 return made
     surrogate = problem.surrogate
     smooth = has_segments(surrogate) and surrogate.projection.gibbs
-    if auto and plain and alpha is not None:
+    if auto and plain and alpha is not None and not (even and smooth):
         newton = smooth and _is_filled(problem.examples.nodes)
         many = problem.n >= MANY
         bent = BENT_SMOOTH if smooth else BENT
         if newton:
             bent *= min(1.0, problem.n / ALL_MOVE)
-        few = problem.dim <= FEW_WEIGHTS and not smooth
+        few = problem.dim <= FEW_WEIGHTS and not smooth and not even
         ratio = _bend(problem, alpha, n_jobs) if newton or many or few else 0.0
         if ratio >= (BENT_FEW if few else bent) and not groups_of(problem):
             if few and _cuts_of_sweep(problem, alpha, n_jobs) >= TOUCHED * problem.n:
@@ -178,8 +186,8 @@ def choose_solver(
             if newton:
                 return LBFGS(steps=STEPS)
             if many and ratio >= bent:
-                return ConsensusADMM(SHARDS, finish=FINISH)
-        if many and _stays_full(problem, alpha, n_jobs):
+                return ConsensusADMM() if even else ConsensusADMM(SHARDS, finish=FINISH)
+        if many and not even and _stays_full(problem, alpha, n_jobs):
             return Smoothing()
     if not smooth:
         return solver
@@ -269,7 +277,9 @@ def words_of(solver: Solver, n_jobs: int) -> str:
     """
     text, busy = f"solver='auto' takes {solver.name!r}", getattr(solver, "batch", 1)
     if isinstance(solver, ConsensusADMM):
-        text += f" over {solver.n_shards} shards, then 'bcfw' from a gap of {solver.finish:g} on"
+        text += f" over {solver.n_shards} shards"
+        if solver.finish is not None:
+            text += f", then 'bcfw' from a gap of {solver.finish:g} on"
         busy = solver.n_shards
     elif isinstance(solver, (LBFGS, CuttingPlane, Smoothing)):
         busy = n_jobs

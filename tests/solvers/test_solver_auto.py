@@ -304,6 +304,8 @@ def test_few_weights_take_cutting_planes_where_no_model_fits(n):
         assert (problem.dim <= 40 and share >= 0.4 and weak < 1) == taken
         names = [choose_solver(Auto(), problem, alpha, jobs).name for jobs in (1, 3)]
         assert [name == "cutting-plane" for name in names] == [taken, taken]
+        even = choose_solver(Auto(), problem, alpha, even=True).name
+        assert even == names[0] or taken and even != "cutting-plane"
 
 
 def test_cutting_planes_of_the_default_reach_the_gap_before_bcfw():
@@ -367,7 +369,7 @@ def test_the_estimator_says_what_it_took(strips, caplog):
 def test_dual_variables_that_are_kept_are_those_of_bcfw(strips, tmp_path):
     X, Y = strips
     common = {"alpha": WEAK, "tol": 0.5}
-    for more in ({"warm_start": True}, {"early_stopping": True}, {"checkpoint": tmp_path / "a"}):
+    for more in ({"warm_start": True}, {"checkpoint": tmp_path / "a"}):
         model = StructuredSVM("chain", **common, **more).fit(X, Y)
         assert (model.solver, model.solver_.name) == ("auto", "bcfw")
     # A file of the solver that was the default before is one of the default's.
@@ -376,6 +378,25 @@ def test_dual_variables_that_are_kept_are_those_of_bcfw(strips, tmp_path):
     kernel = StructuredSVM("multiclass", kernel="rbf").fit([[0.0], [1.0], [3.0]], [0, 1, 0])
     assert kernel.solver_.name == "smo"
     assert not hasattr(StructuredSVM("chain"), "partial_fit")
+
+
+def test_early_stopping_takes_passes_that_gain_evenly(strips, posed):
+    X, Y = strips
+    stopped = StructuredSVM("chain", alpha=WEAK, early_stopping=True, random_state=0).fit(X, Y)
+    assert stopped.solver_.name == "admm" and stopped.score(X, Y) > 0.7
+    whole = StructuredSVM("chain", alpha=WEAK, random_state=0).fit(X, Y)
+    assert stopped.history_[-1]["primal"] >= whole.history_[-1]["dual"] * 0.9
+    soft = Problem(posed.space, posed.examples, surrogate="crf")
+    for name, problem in (("admm", posed), ("gbcfw", soft), ("lbfgs", soft)):
+        even = name != "lbfgs"
+        assert choose_solver(Auto(), problem, WEAK, even=even).name == name
+    assert choose_solver(Auto(), posed, WEAK, even=True).get_params() == ConsensusADMM().get_params()
+    assert choose_solver(Auto(), posed, STRONG, even=True).name == "bcfw"
+    rng = np.random.default_rng(0)  # no model separates these classes
+    drawn = rng.normal(size=(600, 40)), rng.integers(3, size=600)
+    problem = Problem(*structsolve.get_structure("multiclass").make_space(*drawn))
+    names = [choose_solver(Auto(), problem, 1e-4, even=even).name for even in (False, True)]
+    assert names == ["smoothing", "bcfw"]
 
 
 def test_its_settings_are_those_of_bcfw(strips, tmp_path):
