@@ -390,7 +390,8 @@ def test_early_stopping_takes_passes_that_gain_evenly(strips, posed):
     for name, problem in (("admm", posed), ("gbcfw", soft), ("lbfgs", soft)):
         even = name != "lbfgs"
         assert choose_solver(Auto(), problem, WEAK, even=even).name == name
-    assert choose_solver(Auto(), posed, WEAK, even=True).get_params() == ConsensusADMM().get_params()
+    four = choose_solver(Auto(), posed, WEAK, even=True)
+    assert four.get_params() == ConsensusADMM().get_params()
     assert choose_solver(Auto(), posed, STRONG, even=True).name == "bcfw"
     rng = np.random.default_rng(0)  # no model separates these classes
     drawn = rng.normal(size=(600, 40)), rng.integers(3, size=600)
