@@ -7,6 +7,7 @@ from checks import LOSS, refused, reloaded
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from reference.programs import best_vertex
+from tree_cases import check_frequencies, check_memory
 
 from structsolve import StructuredSVM
 from structsolve.lp.ask import ask_oracle
@@ -336,8 +337,7 @@ def test_samples_follow_the_distribution(projective, single):
         )
         seen = np.array([(drawn == tree).all(axis=1).sum() for tree in trees])
         assert seen.sum() == 8000
-        deviation = (seen / 8000 - p) / np.sqrt(np.maximum(p * (1 - p), 1e-9) / 8000)
-        assert np.abs(deviation[p > 1e-3]).max() < 5
+        check_frequencies(seen, p)
 
 
 @each_kind
@@ -585,7 +585,7 @@ def test_polytopes_have_trees_as_corners(projective, single):
 
 @each_kind
 def test_operators_keep_to_their_memory(projective, single):
-    from structsolve.testing._case import Guarded, Room
+    from structsolve.testing._case import Guarded
 
     rng = np.random.default_rng(0)
     for n, spread in ((1, 3), (2, 3), (3, 3), (5, 3), (5, 0), (13, 3), (16, 0), (30, 3), (30, 0)):
@@ -594,12 +594,7 @@ def test_operators_keep_to_their_memory(projective, single):
         uniforms = rng.random((4, n))
         given = [(calls.argmax, oracle), *((calls.kbest, best, k) for k in (1, 3, 20))]
         given += [(projection_calls.sample, projection, uniforms), (calls.project, projection)]
-        for function, operator, *others in given:
-            room = Room(-91)
-            function(operator, 0, theta.array, *others, room=room)
-            assert "work" in room.given
-            for name, guarded in (("theta", theta), *room.given.items()):
-                assert not guarded.damage(), (function.__name__, n, name)
+        check_memory(theta, given, n)
 
 
 def test_features_in_any_sparse_format_and_features_that_are_none():
