@@ -2,15 +2,12 @@
 
 import multiprocessing
 import os
-import re
 import signal
-import subprocess
-import sys
 
 import numpy as np
 import pytest
 import scipy.sparse as sp
-from doc_code import SHARED
+from programs import fuzzed
 from solver_cases import word_data
 
 from structsolve import SequenceVectorizer, StructuredSVM
@@ -430,14 +427,5 @@ def test_shards_are_built_while_no_worker_is_there(client, monkeypatch):
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="cases run in processes that fork")
 def test_no_input_crashes():
     """A few cases of the fuzzer: ``.ci/fuzz SECONDS dask`` runs more."""
-    script = "from fuzz.worker import report; exit(report([('dask', range(20))]))"
-    process = subprocess.run(
-        [sys.executable, "-c", script],
-        capture_output=True,
-        text=True,
-        cwd=SHARED,
-        env={**os.environ, "PYTHONPATH": str(SHARED), "OMP_NUM_THREADS": "1"},
-    )
-    assert process.returncode == 0, process.stdout + process.stderr[-2000:]
-    count, refused = re.findall(r"^dask (\d+) (\d+)$", process.stdout, re.M)[0]
-    assert int(refused) < int(count) == 20
+    ((target, count, refused),) = fuzzed([("dask", range(20))])
+    assert target == "dask" and refused < count == 20

@@ -134,6 +134,15 @@ def test_gradient_penalties_and_inner_steps():
             torch.testing.assert_close(mine, other)
 
 
+def gradients(value, tensors):
+    """Return gradients of which derivatives are asked; they are those of which none are."""
+    plain = torch.autograd.grad(value, tensors, retain_graph=True)
+    first = torch.autograd.grad(value, tensors, create_graph=True)
+    for a, b in zip(plain, first):
+        torch.testing.assert_close(a, b, rtol=0, atol=0)
+    return first
+
+
 def layers(name, case):
     """Return every loss that is not smooth, as functions of the scores."""
     for surrogate in registry.default().names("surrogates"):
@@ -154,10 +163,7 @@ def test_what_has_none_raises(name):
             loss = layer(case.scores, case.labels, **case.given).sum()
         except ValueError:
             continue  # what the structure does not have at all
-        plain = torch.autograd.grad(loss, tensors, retain_graph=True)
-        first = torch.autograd.grad(loss, tensors, create_graph=True)
-        for a, b in zip(plain, first):
-            torch.testing.assert_close(a, b, rtol=0, atol=0)
+        first = gradients(loss, tensors)
         with pytest.raises(NotImplementedError, match=f"{case_name(case)!r}.* has no second deriv"):
             sum(g.square().sum() for g in first).backward()
 
@@ -200,10 +206,7 @@ def test_decisions_raise(name):
         )
         values.append(sum(t.square().sum() for t in answer.values()))
     for value in values:
-        plain = torch.autograd.grad(value, tensors, retain_graph=True)
-        first = torch.autograd.grad(value, tensors, create_graph=True)
-        for a, b in zip(plain, first):
-            torch.testing.assert_close(a, b, rtol=0, atol=0)
+        first = gradients(value, tensors)
         with pytest.raises(NotImplementedError, match="has no second derivatives"):
             torch.autograd.grad(sum(g.square().sum() for g in first), tensors, allow_unused=True)
 

@@ -5,6 +5,7 @@ import itertools
 import numpy as np
 import pytest
 from checks import LOSS, refused, reloaded
+from dependency_cases import KINDS, each_kind
 from shell import fails, works
 from tree_cases import Trees, check_memory_of, drawn
 
@@ -23,9 +24,6 @@ from structsolve.plugins.dependency.polytope import TreePolytopes
 from structsolve.structure import calls, projection_calls
 from structsolve.structure.ask import ask_loss, ask_projection, make_layout
 from structsolve.testing import check_structure
-
-KINDS = [(False, False), (False, True), (True, False), (True, True)]
-each_kind = pytest.mark.parametrize("projective, single", KINDS)
 
 
 class Sentence(Trees):
