@@ -75,7 +75,7 @@ def test_values_are_those_of_python_rounded_to_float32(put, texts):
 
 @same_folder
 @given(seed=st.integers(0, 2**32), zero_based=st.booleans())
-def test_files_of_scikit_learn_come_back(put, tmp_path, seed, zero_based):
+def test_files_of_scikit_learn_come_back(tmp_path, seed, zero_based):
     rng = np.random.default_rng(seed)
     n, d = rng.integers(1, 30), rng.integers(1, 20)
     X = np.where(rng.random((n, d)) < 0.3, rng.normal(size=(n, d)), 0)
