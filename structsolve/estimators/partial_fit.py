@@ -10,9 +10,7 @@ from ..solvers.choose import choose_solver
 from ..solvers.driver import drive
 from ..structure.pack import pack
 from .common import OnlyIf
-from .fitting import (
-    description_of,
-)
+from .fitting import description_of
 from .soft_labels import refuse_marginals
 from .warm_start import refuse_other_classes, stream_start
 

@@ -27,13 +27,7 @@ from .alpha import chosen_alpha, is_auto
 from .common import generator_of
 from .endings import warn_of_collapse, warn_of_end
 from .fitted import FittedMixin
-from .fitting import (
-    TrainingData,
-    fingerprint_of,
-    hold_out,
-    packed_validation,
-    refuse_partial,
-)
+from .fitting import TrainingData, fingerprint_of, hold_out, packed_validation, refuse_partial
 from .partial_fit import PartialFitMixin
 from .posing import ProblemMixin
 from .scales import settled_scaling, slow_columns, warn_of_scales

@@ -6,11 +6,7 @@ from typing import Any
 
 import numpy as np
 from sklearn.base import BaseEstimator, TransformerMixin
-from sklearn.utils.validation import (
-    _check_feature_names,
-    check_is_fitted,
-    has_fit_parameter,
-)
+from sklearn.utils.validation import _check_feature_names, check_is_fitted, has_fit_parameter
 
 from ..examples.packed import Sequences
 from ..examples.packing import first_frame, is_sparse, stack_rows

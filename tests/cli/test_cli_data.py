@@ -271,10 +271,7 @@ def test_orders_become_ranks(tmp_path):
         (["--structure", "grid:neighbours=5"], "neighbours"),
         (["--kernel", "rbff"], "kernel is 'rbff', expected"),
         (["--estimator", "risk", "--kernel", "rbff"], "kernel is 'rbff', expected"),
-        (
-            ["--kernel", "rbf", "--kernel-param", "x=1"],
-            r"expected some of \['gamma'",
-        ),
+        (["--kernel", "rbf", "--kernel-param", "x=1"], r"expected some of \['gamma'"),
         (["--kernel-param", "gamma=1"], "name a kernel, or leave them out"),
         (["--alphas", "1", "2", "--cv", "1"], "cv is 1, expected an integer >= 2"),
         (["--n-hidden", "0"], "n_hidden is 0, expected an integer of at least 1"),

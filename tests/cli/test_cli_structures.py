@@ -527,10 +527,7 @@ def test_the_chosen_alpha_is_told(capsys, data):
             ["--estimator", "risk", "--alphas", "path"],
             "--alphas: path excludes .* --estimator risk",
         ),
-        (
-            ["--estimator", "risk", "--scale-features"],
-            "--scale-features: --est",
-        ),
+        (["--estimator", "risk", "--scale-features"], "--scale-features: --est"),
         (["--joint-kernel"], "--joint-kernel is for conditional risk"),
         (["--feature-map", "rff:3"], "--feature-map is for conditional risk"),
         (["--estimator", "risk", "--joint-kernel"], "--joint-kernel is for hierarchies; give"),

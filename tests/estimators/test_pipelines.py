@@ -99,10 +99,7 @@ WORDS = np.array([["a", "x"], ["b", "y"], ["a", "y"], ["c", "x"]] * 2, dtype=obj
 # Each class that files may hold, with settings that change its state, and what it transforms.
 TRANSFORMERS = [
     (ColumnTransformer([("s", StandardScaler(), [0, 2]), ("m", "passthrough", [1])]), NUMBERS),
-    (
-        ColumnTransformer([("s", MinMaxScaler(), slice(0, 2))], remainder=RobustScaler()),
-        NUMBERS,
-    ),
+    (ColumnTransformer([("s", MinMaxScaler(), slice(0, 2))], remainder=RobustScaler()), NUMBERS),
     (IncrementalPCA(2), NUMBERS),
     (PCA(2, whiten=True), NUMBERS),
     (PCA(0.9, random_state=np.random.RandomState(0)), NUMBERS),

@@ -10,27 +10,16 @@ from pipeline_cases import NAMES, NUMBERS, TARGETS, TEXTS, inner, saved
 from sklearn.base import BaseEstimator, TransformerMixin
 from sklearn.decomposition import PCA
 from sklearn.exceptions import NotFittedError
-from sklearn.feature_extraction.text import (
-    CountVectorizer,
-    TfidfVectorizer,
-)
-from sklearn.linear_model import (
-    LogisticRegression,
-)
+from sklearn.feature_extraction.text import CountVectorizer, TfidfVectorizer
+from sklearn.linear_model import LogisticRegression
 from sklearn.model_selection import GridSearchCV
 from sklearn.neighbors import KNeighborsClassifier
 from sklearn.pipeline import Pipeline, make_pipeline, make_union
-from sklearn.preprocessing import (
-    FunctionTransformer,
-    MaxAbsScaler,
-    StandardScaler,
-)
+from sklearn.preprocessing import FunctionTransformer, MaxAbsScaler, StandardScaler
 from sklearn.random_projection import SparseRandomProjection
 
 import structsolve
-from structsolve import (
-    StructuredSVM,
-)
+from structsolve import StructuredSVM
 from structsolve.utils import container
 
 pytestmark = [

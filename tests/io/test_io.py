@@ -218,8 +218,7 @@ def test_crfsuite_round_trip(tmp_path, data):
 
 
 @pytest.mark.parametrize(
-    ("label", "item"),
-    [("", {}), (" ", {}), ("@A", ["x"]), ("A", {"a\tb": 1}), ("A\n", ["x"])],
+    ("label", "item"), [("", {}), (" ", {}), ("@A", ["x"]), ("A", {"a\tb": 1}), ("A\n", ["x"])]
 )
 def test_crfsuite_refuses_what_it_cannot_hold(tmp_path, label, item):
     with pytest.raises(ValueError, match="example 0: CRFsuite's format cannot hold"):

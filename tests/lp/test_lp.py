@@ -291,11 +291,7 @@ def test_a_plugin_brings_a_backend(registered):
 @pytest.mark.parametrize(
     "oracle, error, message",
     [
-        (
-            "simplex",
-            ValueError,
-            r"unknown lp backend 'simplex'; known: \['cvxpy', 'cvxpy-ilp',",
-        ),
+        ("simplex", ValueError, r"unknown lp backend 'simplex'; known: \['cvxpy', 'cvxpy-ilp',"),
         ("cvxpy", ValueError, "'cvxpy' needs the name of a solver"),
         ("cvxpy:NONE", ValueError, "cvxpy finds no such solver; installed: "),
         (3, TypeError, "oracle is 3, expected None, a name"),

@@ -222,11 +222,7 @@ def test_calls_that_crashed_are_refused(made, case):
 
 @pytest.mark.parametrize("order", [longs(-1), longs(10**6), None])
 def test_loops_refuse_examples_that_do_not_exist(made, order):
-    rest = {
-        "block": (1,),
-        "segment": ("search", 0, False),
-        "simplex": (True,),
-    }
+    rest = {"block": (1,), "segment": ("search", 0, False), "simplex": (True,)}
     assert set(rest) == set(made.runs)
     for name, run in made.runs.items():
         with pytest.raises(REFUSED):
@@ -254,8 +250,7 @@ def test_weights_too_many_for_their_file(made):
     """Sizes are compared before memory is allocated."""
     kind = type(made.problem.model(made.w))
     space = structsolve.get_structure("chain").space_from_state(
-        {"n_features": 2**30, "n_edge_features": None, "intercept": True},
-        {"classes": np.arange(3)},
+        {"n_features": 2**30, "n_edge_features": None, "intercept": True}, {"classes": np.arange(3)}
     )
     with pytest.raises(ValueError, match="far more than it holds"):
         kind.from_arrays(space, {"node": np.zeros((2, 3))}, None)

@@ -243,12 +243,7 @@ def test_operators_are_told_what_is_for_training(registered):
 @pytest.mark.parametrize(
     "ask, hook, answer, expected",
     [
-        (
-            ask_oracle,
-            "structsolve_oracle",
-            "text",
-            r"str .*expected a callable that takes",
-        ),
+        (ask_oracle, "structsolve_oracle", "text", r"str .*expected a callable that takes"),
         (ask_oracle, "structsolve_oracle", Parts, r"Parts .*expected structsolve.operators.Oracle"),
         (ask_parts, "structsolve_parts", Oracle, r"Oracle .*expected .*operators.Parts"),
         (

@@ -5,9 +5,7 @@ from kit_collector import KITS, wrong
 
 from structsolve.lp import Highs
 from structsolve.lp.base import Answer, Program
-from structsolve.testing import (
-    check_backend,
-)
+from structsolve.testing import check_backend
 
 
 def changed(answer, **changes):

@@ -6,9 +6,7 @@ import numpy as np
 from kit_collector import wrong
 
 from structsolve.solvers import BCFW, SGD, CuttingPlane
-from structsolve.testing import (
-    check_solver,
-)
+from structsolve.testing import check_solver
 
 
 def over(new, old):

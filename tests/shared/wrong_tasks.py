@@ -6,10 +6,7 @@ from python_structures import PyChainSpace, py_chain
 
 from structsolve.structure.losses import CostMatrix
 from structsolve.surrogates import Margin, Slack
-from structsolve.testing import (
-    check_loss,
-    check_surrogate,
-)
+from structsolve.testing import check_loss, check_surrogate
 from structsolve.utils.params import Params
 
 

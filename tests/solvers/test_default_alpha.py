@@ -12,13 +12,7 @@ import scipy.sparse as sp
 from sklearn.base import clone
 
 import structsolve
-from structsolve import (
-    ConditionalRiskMinimizer,
-    CostMatrix,
-    ExtremeSVM,
-    HierarchicalSVM,
-    LatentSVM,
-)
+from structsolve import ConditionalRiskMinimizer, CostMatrix, ExtremeSVM, HierarchicalSVM, LatentSVM
 from structsolve import StructuredSVM as SVM
 from structsolve.estimators.alpha import UNKNOWN, default_alpha, feature_square
 from structsolve.estimators.collapse import collapse

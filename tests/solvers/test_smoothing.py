@@ -11,15 +11,7 @@ from reference.chains import enumerate_examples
 from reference.objectives import primal
 from scipy.special import logsumexp, softmax
 from sklearn.datasets import make_classification
-from solver_cases import (
-    COSTS,
-    LOSSES,
-    Case,
-    begin,
-    check_continued,
-    check_rising,
-    follow,
-)
+from solver_cases import COSTS, LOSSES, Case, begin, check_continued, check_rising, follow
 
 import structsolve
 from structsolve import CostMatrix, Problem, StructuredSVM

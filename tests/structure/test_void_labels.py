@@ -266,11 +266,7 @@ def test_early_stopping_and_void():
 
 def test_lengths_are_still_checked():
     refused(
-        "example 0: X has 3 rows and y has 2 labels",
-        read_labels,
-        [[0, 255]],
-        np.array([0, 3]),
-        255,
+        "example 0: X has 3 rows and y has 2 labels", read_labels, [[0, 255]], np.array([0, 3]), 255
     )
     for void in (None, 7):
         ragged = [[[0], [0, 1], 1]], np.array([0, 3]), void

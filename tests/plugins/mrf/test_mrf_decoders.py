@@ -306,10 +306,7 @@ def test_long_narrow_graphs_reuse_memory():
     assert best == pytest.approx(best_labelings(model, 2**10, 2**20, 2)[1][0], rel=1e-13)
     # Reversed, it is another order of the same nodes.
     turned = GraphModel(
-        [2] * 3000,
-        2999 - ends,
-        model.unary.reshape(-1, 2)[::-1].ravel(),
-        model.pair,
+        [2] * 3000, 2999 - ends, model.unary.reshape(-1, 2)[::-1].ravel(), model.pair
     )
     assert eliminate(turned)[1] == pytest.approx(best, rel=1e-12)
     torus = nx.convert_node_labels_to_integers(nx.grid_2d_graph(4, 5, periodic=True))
@@ -400,16 +397,7 @@ def test_huge_scores_do_no_harm():
 
 @pytest.mark.parametrize(
     "module",
-    [
-        minimum_cut,
-        _model,
-        _roof_duality,
-        _trws,
-        _climb,
-        _search,
-        _enumerated_cones,
-        _expansion,
-    ],
+    [minimum_cut, _model, _roof_duality, _trws, _climb, _search, _enumerated_cones, _expansion],
     ids=lambda m: m.__name__,
 )
 def test_examples_of_compiled_modules(module):
