@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 
 from structsolve.examples import packing
+from structsolve.examples.given import is_sparse
 from structsolve.examples.labels import class_names
 from structsolve.examples.packed import Examples
 from structsolve.plugins.permutation.assignments import AssignmentSpace
@@ -217,7 +218,7 @@ class PermutationStructure(Structure):
 
 def _holds_pairs(X: Any) -> bool:
     """Return whether X is a list of tables of pairs (or one array of them), not a matrix."""
-    if hasattr(X, "iloc") or packing.is_sparse(X):
+    if hasattr(X, "iloc") or is_sparse(X):
         return False
     if isinstance(X, np.ndarray) and X.dtype != object:
         return X.ndim == 4

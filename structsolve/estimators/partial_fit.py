@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from .. import registry
-from ..examples.packing import listed
+from ..examples.given import listed
 from ..solvers.choose import choose_solver
 from ..solvers.driver import drive
 from ..structure.pack import pack

@@ -8,8 +8,8 @@ import numpy as np
 from sklearn.base import BaseEstimator
 
 from .. import registry
+from ..examples.given import listed
 from ..examples.packed import Examples
-from ..examples.packing import listed
 from ..examples.scaling import scale_columns
 from ..potentials.mercer import given_dense
 from ..potentials.model import Model
