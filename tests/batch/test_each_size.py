@@ -5,9 +5,9 @@ from copy import copy
 
 import numpy as np
 import pytest
-from checks import refused
+from checks import plugged, refused
 
-from structsolve import hookimpl, registry
+from structsolve import hookimpl
 from structsolve.batch import (
     Scores,
     argmax,
@@ -179,14 +179,11 @@ def test_oracles_that_lack_the_layout_of_each_size_are_bound_to_the_batch():
     scores = random_scores(space, [3, 1], np.random.default_rng(0))
     assert is_shared(binding_of(space, scores).oracle())
     before = argmax(space, scores)
-    registry.default().register(plugin)
-    try:
+    with plugged(plugin):
         oracle = binding_of(space, scores).oracle()
         assert oracle.layout.n == 2
         for one, other in zip(argmax(space, scores), before, strict=True):
             assert np.array_equal(one, other)
-    finally:
-        registry.default().unregister(plugin)
     assert is_shared(binding_of(space, scores).oracle())
 
 

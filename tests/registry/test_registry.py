@@ -8,7 +8,7 @@ from types import ModuleType
 
 import numpy as np
 import pytest
-from checks import refused
+from checks import plugged, refused
 from python_structures import PyChainStructure
 
 import structsolve
@@ -375,11 +375,8 @@ def test_wrapper_plugins_may_count(registered, packed):
 
     module = ModuleType("counting_plugin")
     module.structsolve_oracle = hookimpl(structsolve_oracle, wrapper=True)
-    registry.default().register(module)
-    try:
+    with plugged(module):
         ask_oracle(packed[0])
-    finally:
-        registry.default().unregister(module)
     assert seen == ["PythonOracle"]
 
 

@@ -1,12 +1,13 @@
 """Helpers of many tests: refusals, models in files, interrupted runs, plugins."""
 
+from contextlib import contextmanager
 from types import ModuleType
 
 import numpy as np
 import pytest
 
 import structsolve
-from structsolve import hookimpl
+from structsolve import hookimpl, registry
 from structsolve.testing import check_structure
 
 # Parts of the conformance kit that test a structure's oracle.
@@ -73,6 +74,16 @@ def check_oracle(structure, numbers, size=3):
         check_structure(
             structure, "hamming", n_cases=1, size=size, random_state=number, solvers=(), only=ORACLE
         )
+
+
+@contextmanager
+def plugged(plugin, name=None):
+    """Register a plugin with the default registry for a while."""
+    registry.default().register(plugin, name)
+    try:
+        yield
+    finally:
+        registry.default().unregister(plugin)
 
 
 def plugin_of(module_name, **hooks):

@@ -3,8 +3,9 @@
 import numpy as np
 import pytest
 from batch_cases import HIERARCHY, network
+from checks import plugged
 
-from structsolve import Examples, FunctionStructure, get_structure, registry
+from structsolve import Examples, FunctionStructure, get_structure
 from structsolve.batch import Scores, argmax, score_space, value_and_gradient
 
 RNG = np.random.default_rng(0)
@@ -201,13 +202,8 @@ def test_new_plugins_are_asked():
 
             return bind
 
-    plugins, plugin = registry.default(), Other()
-    plugins.register(plugin, "other")
-    try:
-        with pytest.raises(ValueError, match="asked of another oracle"):
-            argmax(space, scores)
-    finally:
-        plugins.unregister(plugin)
+    with plugged(Other(), "other"), pytest.raises(ValueError, match="asked of another oracle"):
+        argmax(space, scores)
     assert argmax(space, scores)[0].tolist() == [1]
 
 

@@ -5,6 +5,7 @@ import sys
 import numpy as np
 import pytest
 import scipy.sparse as sp
+from checks import plugged
 from hypothesis import given
 from hypothesis import strategies as st
 from reference.dense_rows import DenseRows
@@ -154,9 +155,8 @@ class Brings:
 @pytest.fixture
 def outsider():
     plugin = Brings()
-    registry.default().register(plugin, "outsider")
-    yield
-    registry.default().unregister(plugin)
+    with plugged(plugin, "outsider"):
+        yield
 
 
 def test_an_index_from_outside(outsider):
