@@ -5,6 +5,7 @@ import warnings
 
 import numpy as np
 import pytest
+from checks import refused
 from data import chains
 from sklearn import datasets
 from sklearn.base import clone
@@ -349,8 +350,7 @@ def test_scorers():
         ("f2", True, "or a name of scikit-learn's"),
         (3, False, "scoring is 3"),
     ):
-        with pytest.raises(ValueError, match=message):
-            scorer_of(name, plain_y)
+        refused(message, scorer_of, name, plain_y)
     with pytest.raises(ValueError, match="does not fit"):
         StructuredSVMCV("chain", scoring="f1_macro").fit(X_chain, Y)
     X_pairs = np.random.default_rng(0).normal(size=(20, 2, 1))
@@ -382,8 +382,7 @@ def test_files_pickles_and_settings(tmp_path):
     assert set(StructuredSVM().get_params()) - set(params) == {"alpha", "warm_start"}
     assert "alphas=[1.0, 0.1, 0.01]" in repr(model) and "kernel" not in repr(model)
     assert clone(model).get_params()["scale_features"] == "std"
-    with pytest.raises(TypeError, match="alfas"):
-        StructuredSVMCV("chain", alfas=3)
+    refused("alfas", StructuredSVMCV, "chain", alfas=3, error=TypeError)
     for name in ("path", "partial_fit"):
         assert not hasattr(model, name)
 

@@ -3,12 +3,11 @@
 import logging
 import re
 import sys
-import threading
 from types import ModuleType
 
 import numpy as np
 import pytest
-from checks import plugged, refused
+from checks import in_threads, plugged, refused
 from python_structures import PyChainStructure
 
 import structsolve
@@ -415,11 +414,7 @@ def test_a_plugin_may_ask_for_structures_while_it_is_imported(install, monkeypat
 def test_many_threads_get_one_registry(monkeypatch):
     monkeypatch.setattr(registry, "_registry", None)
     seen = []
-    threads = [threading.Thread(target=lambda: seen.append(registry.default())) for _ in range(8)]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
+    in_threads(lambda k: seen.append(registry.default()), range(8))
     assert len({id(r) for r in seen}) == 1
     assert "chain" in seen[0].names("structures")
 

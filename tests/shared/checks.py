@@ -1,5 +1,7 @@
 """Helpers of many tests: refusals, models in files, interrupted runs, plugins."""
 
+import threading
+import tracemalloc
 from contextlib import contextmanager
 from types import ModuleType
 
@@ -74,6 +76,26 @@ def check_oracle(structure, numbers, size=3):
         check_structure(
             structure, "hamming", n_cases=1, size=size, random_state=number, solvers=(), only=ORACLE
         )
+
+
+def in_threads(call, arguments):
+    """Call with each argument in a thread of its own, all at once."""
+    threads = [threading.Thread(target=call, args=(one,)) for one in arguments]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+
+
+@contextmanager
+def memory_below(most):
+    """Check that Python and NumPy never take more bytes."""
+    tracemalloc.start()
+    try:
+        yield
+        assert tracemalloc.get_traced_memory()[1] < most
+    finally:
+        tracemalloc.stop()
 
 
 @contextmanager

@@ -16,6 +16,7 @@ import warnings
 from pathlib import Path
 
 import wrong_projections  # noqa: F401  it adds to WRONG
+import wrong_spaces  # noqa: F401  it does, too
 from wrong_compiled import COMPILED, LOSSES, SURROGATES, structure_with, surrogate_with
 from wrong_kits import KITS
 from wrong_structures import SLOW, WRONG

@@ -2,6 +2,7 @@
 
 import numpy as np
 import pytest
+import wrong_spaces  # noqa: F401  it adds to WRONG
 from checks import LOSS, refused
 from edge_structures import EdgeChain
 from python_structures import PyChainStructure, SubsetStructure, py_chain

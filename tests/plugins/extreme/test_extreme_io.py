@@ -3,12 +3,11 @@ import gzip
 import io
 import re
 import sys
-import tracemalloc
 from types import SimpleNamespace
 
 import numpy as np
 import pytest
-from checks import refused
+from checks import memory_below, refused
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from sklearn.datasets import dump_svmlight_file, load_svmlight_file
@@ -179,12 +178,8 @@ def test_memory_is_that_of_a_chunk(put, monkeypatch):
     monkeypatch.setattr(extreme, "_BLOCK", 2**14)
     path = put("".join(f"{k} 1:1 2:0.5 3:1 4:1.5\n" for k in range(60_000)))
     assert path.stat().st_size > 1_400_000
-    tracemalloc.start()
-    try:
+    with memory_below(400_000):
         total = sum(x.nnz for x, _ in read_svmlight_chunks(path, 500, n_features=4))
-        assert tracemalloc.get_traced_memory()[1] < 400_000
-    finally:
-        tracemalloc.stop()
     assert total == 240_000
 
 
