@@ -40,6 +40,13 @@ def classes(n=60, n_features=5, n_classes=3, seed=0):
     return centres[y] + rng.normal(size=(n, n_features)), y
 
 
+def flat(n=60, seed=0):
+    """Return rows of one of three classes named by letters."""
+    rng = np.random.default_rng(seed)
+    y = rng.integers(3, size=n)
+    return np.eye(3)[y] + rng.normal(size=(n, 3)), np.array(list("abc"))[y]
+
+
 def ocr_letters():
     """Return OCR letters as (list of (length, 128) arrays, list of label arrays, fold per word)."""
     with np.load(data_file("ocr-letters", "letters.npz")) as data:
