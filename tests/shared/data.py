@@ -6,6 +6,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from structsolve import StructuredSVM
+
 needs_data = pytest.mark.skipif(
     "STRUCTSOLVE_DATA" not in os.environ,
     reason="STRUCTSOLVE_DATA is not set: real data sets are not at hand",
@@ -30,6 +32,12 @@ def chains(n=30, n_features=6, n_classes=3, longest=6, seed=0, noise=1.0):
         Y.append(np.array(y))
         X.append(centres[y] + noise * rng.normal(size=(len(y), n_features)))
     return X, Y
+
+
+def fitted(X, Y, **settings):
+    """Return a model of chains, trained far."""
+    settings = {"alpha": 0.05, "tol": 1e-6, "max_iter": 500, **settings}
+    return StructuredSVM("chain", **settings).fit(X, Y)
 
 
 def classes(n=60, n_features=5, n_classes=3, seed=0):
