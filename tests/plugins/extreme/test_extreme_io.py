@@ -8,28 +8,21 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 from checks import memory_below, refused
-from hypothesis import HealthCheck, given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from sklearn.datasets import dump_svmlight_file, load_svmlight_file
+from small_files import put as put_file
+from small_files import same_folder
 
 from structsolve.io import read_examples
 from structsolve.plugins.extreme import reader as extreme
 from structsolve.plugins.extreme.predictions import prediction_lines, write_predictions
 from structsolve.plugins.extreme.reader import read_extreme, read_svmlight_chunks
 
-same_folder = settings(
-    suppress_health_check=[HealthCheck.function_scoped_fixture], deadline=None, max_examples=60
-)
-
 
 @pytest.fixture
 def put(tmp_path):
-    def write(content, name="rows.txt"):
-        path = tmp_path / name
-        path.write_bytes(content if isinstance(content, bytes) else content.encode())
-        return path
-
-    return write
+    return lambda content, name="rows.txt": put_file(tmp_path, name, content)
 
 
 def dense(path, **options):
