@@ -1,6 +1,8 @@
 """Functions of layers, compiled by torch."""
 
-import torch
+import pytest
+
+torch = pytest.importorskip("torch")
 
 
 def compiled(function, **settings):

@@ -1,7 +1,8 @@
 """What the kits besides check_structure must find: all that the modules named here collect."""
 
-import wrong_backends  # noqa: F401
-import wrong_readers  # noqa: F401
-import wrong_solvers  # noqa: F401
-import wrong_tasks  # noqa: F401
-from kit_collector import KITS as KITS
+import wrong_backends
+import wrong_readers
+import wrong_solvers
+import wrong_tasks
+
+KITS = wrong_backends.KITS + wrong_tasks.KITS + wrong_solvers.KITS + wrong_readers.KITS

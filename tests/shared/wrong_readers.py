@@ -4,12 +4,14 @@ import os
 import tempfile
 
 import numpy as np
-from kit_collector import KITS
+from kit_collector import collector
 
 from structsolve.io.reader import Reader
 from structsolve.search.hull import ConvexHull
 from structsolve.search.scalar import Binary, Bisecting
 from structsolve.testing import check_metric, check_reader, check_search
+
+KITS, _ = collector()
 
 ROWS = tempfile.NamedTemporaryFile("w+", suffix=".rows")  # noqa: SIM115  it goes with the process
 ROWS.write("1 a\n2 b\n3 a\n")

@@ -3,10 +3,12 @@
 from dataclasses import replace
 
 import numpy as np
-from kit_collector import wrong
+from kit_collector import collector
 
 from structsolve.solvers import BCFW, SGD, CuttingPlane
 from structsolve.testing import check_solver
+
+KITS, wrong = collector()
 
 
 def over(new, old):

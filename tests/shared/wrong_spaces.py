@@ -9,9 +9,11 @@ from python_structures import (
     subset_labels,
     subset_loss,
 )
-from wrong_structures import wrong
+from wrong_structures import collector
 
 from structsolve import Examples
+
+SPACES, wrong, _ = collector()
 
 
 @wrong(r"pack .* keeps every example \(offsets\).*Found 3, expected 4")

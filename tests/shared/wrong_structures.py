@@ -11,34 +11,38 @@ from python_structures import (
 )
 from reference.cones import in_cone
 
-WRONG = []
 
+def collector():
+    """Return a list, and functions that add wrong spaces (or structures) to it."""
+    faults = []
 
-def wrong(message):
-    """Collect a wrong space (or structure) with the message it must be met with."""
+    def wrong(message):
+        """Collect a wrong space (or structure) with the message it must be met with."""
 
-    def collect(cls):
-        if not isinstance(cls, type) or issubclass(cls, PyChainSpace):
-            space_class = cls
-            cls = type(
-                f"Structure{cls.__name__}", (PyChainStructure,), {"space_class": space_class}
-            )
-        WRONG.append(pytest.param(cls, message, id=cls.__name__.removeprefix("Structure")))
-        return cls
+        def collect(cls):
+            if not isinstance(cls, type) or issubclass(cls, PyChainSpace):
+                members = {"space_class": cls}
+                cls = type(f"Structure{cls.__name__}", (PyChainStructure,), members)
+            faults.append(pytest.param(cls, message, id=cls.__name__.removeprefix("Structure")))
+            return cls
 
-    return collect
+        return collect
 
+    def wrong_answers(base, *rows):
+        """Collect spaces of class `base` by name, method, change of its answers, and message."""
+        for name, method, change, message in rows:
+            methods = {method: changed(getattr(base, method), change)}
+            wrong(message)(type(name, (base,), methods))
 
-def wrong_answers(base, *rows):
-    """Collect spaces of class `base` by name, method, change of its answers, and message."""
-    for name, method, change, message in rows:
-        methods = {method: changed(getattr(base, method), change)}
-        wrong(message)(type(name, (base,), methods))
+    return faults, wrong, wrong_answers
 
 
 def changed(method, change):
     """The method, its answers changed."""
     return lambda self, *given, **named: change(method(self, *given, **named))
+
+
+WRONG, wrong, wrong_answers = collector()
 
 
 wrong_answers(

@@ -1,13 +1,15 @@
 """Losses and surrogates that each break one promise, with the message."""
 
 import numpy as np
-from kit_collector import KITS, wrong
+from kit_collector import collector
 from python_structures import PyChainSpace, py_chain
 
 from structsolve.structure.losses import CostMatrix
 from structsolve.surrogates import Margin, Slack
 from structsolve.testing import check_loss, check_surrogate
 from structsolve.utils.params import Params
+
+KITS, wrong = collector()
 
 
 @wrong(check_loss, r"can be built.*unknown loss 'hammming'")
