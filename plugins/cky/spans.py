@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from structsolve.examples import packing
+from structsolve.examples.given import is_sparse
 from structsolve.utils.arrays import real_array
 from structsolve.utils.suggest import a_type
 
@@ -36,7 +36,7 @@ class Spans:
         if words.ndim != 1 or words.dtype.kind not in "iu" or not words.size or words.min() < 1:
             raise ValueError(f"n_words is {n_words!r}, expected numbers of words of at least 1")
         self.n_words = words.astype(np.int64)
-        self.features = features.tocsr() if packing.is_sparse(features) else np.asarray(features)
+        self.features = features.tocsr() if is_sparse(features) else np.asarray(features)
         self.offsets = np.concatenate([[0], np.cumsum(self.n_words * (self.n_words + 1) // 2)])
         rows = self.features.shape[0] if self.features.ndim == 2 else None
         if rows != self.offsets[-1]:

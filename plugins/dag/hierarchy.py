@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from structsolve.evaluation.report import Report, row_of
-from structsolve.examples.packing import check_weights
+from structsolve.examples.given import check_weights
 from structsolve.plugins.dag.topological_order import (
     add_ancestors,
     compressed,

@@ -6,8 +6,8 @@ from typing import Any
 
 import numpy as np
 
+from structsolve.examples.given import is_sparse
 from structsolve.examples.labels import first_difference
-from structsolve.examples.packing import is_sparse
 from structsolve.plugins.dag.hierarchy import Hierarchy
 from structsolve.plugins.dag.topological_order import first_barren, first_open
 from structsolve.utils.sparse import as_csr

@@ -6,7 +6,8 @@ from typing import Any
 
 import numpy as np
 
-from structsolve.examples import labels, packing
+from structsolve.examples import labels
+from structsolve.examples.given import is_sparse
 from structsolve.examples.packed import Examples
 from structsolve.part_layout import PartLayout
 from structsolve.plugins.dependency._oracle import DependencyOracle
@@ -51,7 +52,7 @@ class Arcs:
         if words.ndim != 1 or words.dtype.kind not in "iu" or not words.size or words.min() < 1:
             raise ValueError(f"n_words is {n_words!r}, expected numbers of words of at least 1")
         words = words.astype(np.int64)
-        if packing.is_sparse(features):
+        if is_sparse(features):
             features = features.tocsr()
         else:
             features = np.asarray(features)
@@ -187,7 +188,7 @@ def _stack(X: list[Arcs]) -> Arcs:
                 f"X, example {i}: found {x.features.shape[1]} features, expected "
                 f"{X[0].features.shape[1]} as in the first example"
             )
-    if any(packing.is_sparse(x.features) for x in X):
+    if any(is_sparse(x.features) for x in X):
         features = sparse.vstack([sparse.csr_matrix(x.features) for x in X], format="csr")
     else:
         features = np.concatenate([x.features for x in X])

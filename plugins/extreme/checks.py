@@ -8,8 +8,9 @@ from typing import Any
 import numpy as np
 import scipy.sparse as sp
 
+from structsolve.examples.given import is_sparse, listed, refuse_infinite
 from structsolve.examples.labels import flatten_rows
-from structsolve.examples.packing import is_sparse, listed, refuse_infinite, single_rows
+from structsolve.examples.packing import single_rows
 from structsolve.utils.masked import refuse_masked
 from structsolve.utils.memory import refuse_too_large
 from structsolve.utils.sparse import valid_csr

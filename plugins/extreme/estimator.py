@@ -12,7 +12,7 @@ from sklearn.base import BaseEstimator, ClassifierMixin, clone
 from structsolve.estimators.alpha import tell
 from structsolve.estimators.calibration import Calibration
 from structsolve.estimators.common import OnlyIf, check_number, check_run_settings, generator_of
-from structsolve.examples.packing import check_weights, listed
+from structsolve.examples.given import check_weights, listed
 from structsolve.plugins.extreme.checks import (
     encode,
     read_classes,

@@ -10,7 +10,7 @@ import scipy.sparse as sp
 
 from structsolve.estimators.calibration import KEPT, Calibration, fit_calibration
 from structsolve.estimators.common import CommonMixin, LogProbaMixin, OnlyIf
-from structsolve.examples.packing import check_weights, listed
+from structsolve.examples.given import check_weights, listed
 from structsolve.plugins.extreme.checks import (
     check_k,
     encode,

@@ -9,9 +9,7 @@ import numpy as np
 from structsolve.examples import packing
 from structsolve.examples.packed import Examples
 from structsolve.plugins.factor_graph.graphs import WIDEST, Scope
-from structsolve.plugins.mrf.tables.graphs import (
-    graph_identity,
-)
+from structsolve.plugins.mrf.tables.graphs import graph_identity
 from structsolve.utils.suggest import a_type
 
 

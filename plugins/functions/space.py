@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from structsolve.examples import packing
+from structsolve.examples.given import is_sparse
 from structsolve.examples.packed import Examples
 from structsolve.plugins.functions.label_table import LabelTable, called
 from structsolve.potentials.weight_layout import Block, WeightLayout
@@ -104,13 +104,13 @@ class FunctionStructure(Structure):
             raise ValueError(f"FunctionStructure: dim is {self.dim!r}, expected an integer >= 1")
         objects, labels = _pairs(X, Y)
         vector = called("features(x, y)", 0, self.features, objects[0], labels[0])
-        if not packing.is_sparse(vector) and np.ndim(vector) != 1:
+        if not is_sparse(vector) and np.ndim(vector) != 1:
             raise ValueError(
                 f"example 0: features(x, y) returned {a_type(vector)} of shape "
                 f"{np.shape(vector)}, expected one vector: an array of shape (dim,), or a sparse "
                 "row or column"
             )
-        dim = int(np.prod(vector.shape if packing.is_sparse(vector) else np.shape(vector)))
+        dim = int(np.prod(vector.shape if is_sparse(vector) else np.shape(vector)))
         if dim < 1 or self.dim not in (None, dim):
             raise ValueError(
                 f"example 0: features(x, y) returned {dim} numbers, expected "
@@ -322,7 +322,7 @@ class FunctionSpace(Space):
     def _features(self, examples: Examples, i: int, number: int) -> tuple[Any, Any]:
         x, y = examples.topology["objects"][i], examples.topology["table"].objects[number]
         vector = called("features(x, y)", i, self.structure.features, x, y)
-        if packing.is_sparse(vector):
+        if is_sparse(vector):
             coo = vector.tocoo()
             coo.sum_duplicates()
             # Either the rows or the columns are all zeros.
@@ -365,7 +365,7 @@ def _remember(examples: Examples, kind: str, i: int, number: Any, compute: Any) 
 def _objects(values: Any, what: str) -> list[Any]:
     if hasattr(values, "iloc"):
         values = values.to_numpy()
-    if packing.is_sparse(values):
+    if is_sparse(values):
         values = as_csr(values, what)
         objects = [values[i : i + 1] for i in range(values.shape[0])]
     elif isinstance(values, (str, bytes, dict)) or not hasattr(values, "__getitem__"):

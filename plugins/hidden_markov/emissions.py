@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 
 from structsolve.examples import packing
+from structsolve.examples.given import is_sparse, refuse_infinite
 from structsolve.utils.suggest import a_type
 
 RAGGED = "lists of unequal lengths"
@@ -204,9 +205,9 @@ class Gaussian:
         flat, offsets = packing.stack_rows(X, None if learn else self.means.shape[1])
         if not flat.shape[1]:
             raise ValueError("X: found rows of no columns, expected at least one number in each")
-        if packing.is_sparse(flat):
+        if is_sparse(flat):
             flat = flat.toarray()
-        packing.refuse_infinite(flat, offsets, most=LARGEST)
+        refuse_infinite(flat, offsets, most=LARGEST)
         return np.asarray(flat, dtype=np.float64), offsets
 
     def start(self, flat: np.ndarray, K: int, rng: np.random.Generator) -> np.ndarray:

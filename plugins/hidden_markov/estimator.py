@@ -14,7 +14,7 @@ from sklearn.utils.validation import _check_feature_names, check_is_fitted
 from structsolve import registry
 from structsolve.estimators.codec import check_metadata
 from structsolve.estimators.common import LogProbaMixin, generator_of
-from structsolve.examples.packing import first_frame
+from structsolve.examples.given import first_frame
 from structsolve.plugins.hidden_markov.emissions import Categorical, Gaussian, log, normalized
 from structsolve.plugins.hidden_markov.prediction import StatePredictionMixin
 from structsolve.plugins.hidden_markov.states import checked_init, flat_states, pair_counts

@@ -11,7 +11,7 @@ from sklearn.utils.validation import _check_feature_names, check_is_fitted
 from structsolve import batch
 from structsolve.estimators.common import generator_of
 from structsolve.estimators.weights import NamedBlock, WeightTables
-from structsolve.examples.packing import first_frame
+from structsolve.examples.given import first_frame
 from structsolve.plugins.hidden_markov.emissions import cumulated, log
 from structsolve.plugins.hidden_markov.states import flat_states
 from structsolve.utils.masked import refuse_masked

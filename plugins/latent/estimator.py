@@ -18,8 +18,8 @@ from structsolve.estimators.fitting import (
 )
 from structsolve.estimators.structured_svm import StructuredSVM
 from structsolve.estimators.warm_start import warm_weights
+from structsolve.examples.given import listed
 from structsolve.examples.packed import Examples
-from structsolve.examples.packing import listed
 from structsolve.plugins.latent.candidates import (
     CandidateCompleter,
     holds_candidates,

@@ -8,8 +8,8 @@ from typing import Any
 import numpy as np
 from threadpoolctl import threadpool_limits
 
+from structsolve.examples.given import is_sparse
 from structsolve.examples.packed import Examples
-from structsolve.examples.packing import is_sparse
 from structsolve.lp import ask_oracle
 from structsolve.plugins.latent.sets import Sets
 from structsolve.structure import calls

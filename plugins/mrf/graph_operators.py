@@ -13,13 +13,7 @@ from structsolve.lp import ask_program_power
 from structsolve.part_layout import PartLayout
 from structsolve.plugins.mrf._oracle import ExactOracle, ForestOracle
 from structsolve.plugins.mrf._small_graph import small_graph
-from structsolve.plugins.mrf.decoders import (
-    FEW,
-    cone_program,
-    graph_plans,
-    make_oracle,
-    make_power,
-)
+from structsolve.plugins.mrf.decoders import FEW, cone_program, graph_plans, make_oracle, make_power
 from structsolve.plugins.mrf.elimination._sums import EliminationSums
 from structsolve.plugins.mrf.messages._sum_product import ForestSumProduct
 from structsolve.plugins.mrf.relaxation._spanning_trees import SpanningTrees

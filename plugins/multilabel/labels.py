@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from structsolve.examples.packing import is_sparse
+from structsolve.examples.given import is_sparse
 from structsolve.plugins.mrf.tables.graphs import check_edges
 from structsolve.utils.sparse import as_csr
 

@@ -11,7 +11,7 @@ import numpy as np
 from structsolve import registry
 from structsolve.evaluation.report import FIGURES, Report, row_of
 from structsolve.evaluation.scorers import final_model
-from structsolve.examples.packing import check_weights
+from structsolve.examples.given import check_weights
 from structsolve.structure.pack import pack
 
 __all__ = ["label_set_report"]

@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 
 from structsolve.examples import packing
+from structsolve.examples.given import is_sparse
 from structsolve.examples.packed import Examples
 from structsolve.plugins.mrf.tables.graphs import check_edges
 from structsolve.plugins.mrf.tables.networks import from_networkx, is_network
@@ -172,7 +173,7 @@ def _add_edges(graph: dict[str, Any], where: str) -> None:
     edges = graph.pop("edges")
     nodes = graph.get("node_features")
     if nodes is not None:
-        size = nodes.shape[0] if packing.is_sparse(nodes) else len(nodes)
+        size = nodes.shape[0] if is_sparse(nodes) else len(nodes)
     else:
         try:
             size = int(np.max(edges, initial=0)) + 1

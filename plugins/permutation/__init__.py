@@ -6,7 +6,8 @@ from typing import TYPE_CHECKING
 from structsolve.hookspecs import Lazy, Named, hookimpl
 from structsolve.plugins.permutation.assign import Assigned, assign
 from structsolve.plugins.permutation.assignments import AssignmentSpace, bind_loss
-from structsolve.plugins.permutation.space import MatchingSpace, PermutationStructure, RankingSpace
+from structsolve.plugins.permutation.matching import MatchingSpace
+from structsolve.plugins.permutation.space import PermutationStructure, RankingSpace
 from structsolve.structure.operator_hooks import OperatorHooks, with_examples
 from structsolve.utils.lazy import lazy_names
 

@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from structsolve.examples.packing import is_sparse
+from structsolve.examples.given import is_sparse
 
 # Sums and differences of scores below this stay finite.
 LARGEST = 1e300

@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from structsolve.examples.packing import HUGE
+from structsolve.examples.given import HUGE
 
 # Rows and numbers of targets that are looked at; fewer rows than LEAST cannot tell.
 ROWS, NUMBERS, LEAST = 1000, 2 * 10**6, 10

@@ -6,6 +6,7 @@ from typing import Any
 
 import numpy as np
 
+from structsolve.examples.given import is_sparse
 from structsolve.utils.arrays import real_array
 from structsolve.utils.suggest import a_type
 
@@ -177,6 +178,29 @@ def matchings(Y: Any, rows: np.ndarray, cols: np.ndarray, forbidden: Any = None)
             start += rows[i] * cols[i]
         flat.append(y)
     return np.concatenate(flat).astype(np.int32)
+
+
+def holds_pairs(X: Any) -> bool:
+    """Return whether X is a list of tables of pairs (or one array of them), not a matrix.
+
+    Parameters
+    ----------
+    X : object
+
+    Returns
+    -------
+    bool
+    """
+    if hasattr(X, "iloc") or is_sparse(X):
+        return False
+    if isinstance(X, np.ndarray) and X.dtype != object:
+        return X.ndim == 4
+    if not isinstance(X, (list, tuple, np.ndarray)) or not len(X):
+        return False
+    try:
+        return np.ndim(X[0]) == 3
+    except ValueError:  # rows of several lengths; stacking reports them
+        return False
 
 
 def stack_pairs(

@@ -9,7 +9,7 @@ import numpy as np
 
 from structsolve.evaluation.report import Report
 from structsolve.evaluation.scorers import final_model
-from structsolve.examples.packing import check_weights
+from structsolve.examples.given import check_weights
 from structsolve.plugins.permutation.labels import rankings
 from structsolve.plugins.permutation.space import RankingSpace
 

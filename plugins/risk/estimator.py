@@ -11,7 +11,7 @@ from sklearn.base import BaseEstimator, clone
 from structsolve import registry
 from structsolve.estimators.alpha import AUTO, is_auto
 from structsolve.estimators.class_weight import check_class_weight, weighed_loss
-from structsolve.examples.packing import is_sparse, listed
+from structsolve.examples.given import is_sparse, listed
 from structsolve.plugins.risk.held_out import held_out_loss
 from structsolve.plugins.risk.loading import load
 from structsolve.plugins.risk.own_alpha import chosen_alpha

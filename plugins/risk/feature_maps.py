@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from structsolve.estimators.codec import plain, revive
-from structsolve.examples.packing import is_sparse
+from structsolve.examples.given import is_sparse
 from structsolve.utils.csr_arrays import csr_from_arrays, csr_to_arrays
 
 #: Version of the format; increase it with every change.

@@ -8,7 +8,7 @@ import numpy as np
 
 from structsolve.estimators.common import mean_score
 from structsolve.estimators.label_list import guarded
-from structsolve.examples.packing import check_weights, is_sparse, listed
+from structsolve.examples.given import check_weights, is_sparse, listed
 from structsolve.plugins.risk._decode import label_scores
 from structsolve.plugins.risk.diagnostics import RiskDiagnostics
 from structsolve.plugins.risk.joint import check_joint

@@ -10,7 +10,7 @@ import numpy as np
 from structsolve.estimators.alpha import is_auto
 from structsolve.estimators.codec import TRANSIENT
 from structsolve.estimators.saving import describe
-from structsolve.examples.packing import is_sparse
+from structsolve.examples.given import is_sparse
 from structsolve.plugins.risk import feature_maps
 from structsolve.utils import container
 from structsolve.utils.csr_arrays import csr_to_arrays

@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 
 from structsolve.examples import packing
+from structsolve.examples.given import is_sparse
 from structsolve.examples.packed import Examples
 from structsolve.plugins.mrf.tables.graphs import check_edges
 from structsolve.plugins.mrf.tables.networks import from_networkx, is_network, name_nodes
@@ -234,7 +235,7 @@ def _edge_rows(
 ) -> Any:
     """Return edge features in the order of the edges' lower nodes."""
     rows: Any = tree.get("edge_features")
-    size = 0 if rows is None else rows.shape[0] if packing.is_sparse(rows) else len(rows)
+    size = 0 if rows is None else rows.shape[0] if is_sparse(rows) else len(rows)
     if size != len(children):
         given = "no edge features" if rows is None else f"{size} rows of edge features"
         raise ValueError(
@@ -251,5 +252,5 @@ def _edge_rows(
         return np.zeros((0, n_columns))
     if (np.diff(children) > 0).all():
         return rows
-    rows = rows.tocsr() if packing.is_sparse(rows) else np.asarray(rows)
+    rows = rows.tocsr() if is_sparse(rows) else np.asarray(rows)
     return rows[np.argsort(children)]

@@ -65,16 +65,29 @@ class Binding:
             self._each = of_each_size(self.space, self.examples, self._kept)
         return self._each
 
-    def own_operators(self) -> bool:
-        """Bind operators to this batch alone from now on, whose errors name its examples.
+    def named(self, call: Callable[[Any], Any], bind: Callable[[], Any], bound: Any = None) -> Any:
+        """Return a call's result; errors by operators of each size come again, naming examples.
+
+        Parameters
+        ----------
+        call : callable
+            Takes what is bound.
+        bind : callable
+            Binds it, after an error to this batch alone.
+        bound : object, optional
+            What it bound before.
 
         Returns
         -------
-        bool
-            Whether those of each size stood for them, whose errors name sizes.
+        object
         """
-        each, self._each = self._each, None
-        return bool(each)
+        try:
+            return call(bind() if bound is None else bound)
+        except ValueError:
+            each, self._each = self._each, None
+            if not each:
+                raise
+        return call(bind())
 
     @property
     def layout(self) -> PartLayout:

@@ -62,14 +62,11 @@ def hessian_product(
     >>> hessian_product(rows, scores, Scores(np.array([[1.0, 0.0]])), np.array([0])).node.tolist()
     [[0.25, -0.25]]
     """
-    run: dict[str, Any] = {"weights": weights, "each": False, "n_jobs": n_jobs}
+    run = partial(
+        jacobian_product, space, scores, directions, weights=weights, each=False, n_jobs=n_jobs
+    )
     bind = partial(smooth_projection, space, scores, labels, surrogate, loss, oracle)
-    try:
-        return jacobian_product(space, scores, directions, bind(), **run)
-    except ValueError:
-        if not binding_of(space, scores).own_operators():
-            raise
-        return jacobian_product(space, scores, directions, bind(), **run)
+    return binding_of(space, scores).named(run, bind)
 
 
 def smooth_projection(

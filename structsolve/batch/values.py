@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -82,7 +83,8 @@ def value_and_gradient(
     """
     binding = binding_of(space, scores)
     labels = flat_labels(labels)
-    bound = binding.surrogate(surrogate, loss, oracle, labels)
+    bind = partial(binding.surrogate, surrogate, loss, oracle, labels)
+    bound = bind()
     source = sheet_of(scores, binding)
     if weights is not None:
         weights = checked_weights(weights, binding.layout.n)
@@ -93,14 +95,10 @@ def value_and_gradient(
     gradient, target = answer_of(scores, source, binding, each, out)
     values = np.empty(binding.layout.n)
     rooms, bounds = binding.rooms, binding.bounds
-    run: dict[str, Any] = {"bounds": bounds, "n_jobs": n_jobs, "rooms": rooms}
-    try:
-        gradients(source, target, bound, labels, weights=weights, values=values, **run)
-    except ValueError:
-        if not binding.own_operators():
-            raise
-        bound = binding.surrogate(surrogate, loss, oracle, labels)
-        gradients(source, target, bound, labels, weights=weights, values=values, **run)
+    run: dict[str, Any] = {"weights": weights, "values": values, "n_jobs": n_jobs, "rooms": rooms}
+    binding.named(
+        lambda bound: gradients(source, target, bound, labels, bounds=bounds, **run), bind, bound
+    )
     return values, gradient
 
 

@@ -11,8 +11,8 @@ from typing import Any
 import numpy as np
 
 from .. import registry
+from ..examples.given import first_frame, listed
 from ..examples.packed import Examples
-from ..examples.packing import first_frame, listed
 from ..operators import Loss
 from ..potentials.mercer import PRECOMPUTED, Kernel
 from ..solvers.checkpoint import Checkpoint

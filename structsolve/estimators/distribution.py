@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from ..examples.packing import listed
+from ..examples.given import listed
 from ..structure.pack import pack
 from ..utils.params import check_count
 from .calibration import fit_calibration

@@ -10,8 +10,8 @@ from typing import Any
 
 import numpy as np
 
+from ..examples.given import check_weights, listed
 from ..examples.packed import Examples
-from ..examples.packing import check_weights, listed
 from ..potentials.mercer import given_dense
 from ..solvers.problem import Problem
 from ..structure.pack import pack

@@ -5,14 +5,12 @@ from __future__ import annotations
 from typing import Any
 
 from .. import registry
-from ..examples.packing import listed
+from ..examples.given import listed
 from ..solvers.choose import choose_solver
 from ..solvers.driver import drive
 from ..structure.pack import pack
 from .common import OnlyIf
-from .fitting import (
-    description_of,
-)
+from .fitting import description_of
 from .soft_labels import refuse_marginals
 from .warm_start import refuse_other_classes, stream_start
 

@@ -15,10 +15,7 @@ from ..structure.pack import learn_space
 from ..structure.used_columns import with_used_columns
 from ..utils.progress import stage
 from .class_weight import weighed
-from .fitting import (
-    TrainingData,
-    description_of,
-)
+from .fitting import TrainingData, description_of
 from .soft_labels import SoftLabels, are_marginals, refuse_marginals
 
 

@@ -9,8 +9,8 @@ import numpy as np
 
 from .. import registry
 from ..batch.answers import MOST_LABELS
+from ..examples.given import listed
 from ..examples.packed import Examples
-from ..examples.packing import listed
 from ..part_layout import PartLayout
 from ..potentials.linear import LinearPotentials
 from ..potentials.model import LinearModel, Model

@@ -11,8 +11,8 @@ from ..batch.binding import binding_of
 from ..batch.numbers import number
 from ..batch.scores import Operators
 from ..batch.values import sheet_of
+from ..examples.given import listed
 from ..examples.packed import Examples
-from ..examples.packing import listed
 from ..structure.pack import pack
 from ..utils.suggest import a_type
 from ._part_scores import write_scores

@@ -7,8 +7,8 @@ from typing import Any
 
 import numpy as np
 
+from ..examples.given import is_sparse
 from ..examples.packed import Examples
-from ..examples.packing import is_sparse
 from ..examples.scaling import column_scales, unlike
 from ..utils.progress import stage
 from .alpha import is_auto

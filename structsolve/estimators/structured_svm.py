@@ -8,8 +8,8 @@ import numpy as np
 from sklearn.base import BaseEstimator
 
 from .. import registry
+from ..examples.given import listed
 from ..examples.packed import Examples
-from ..examples.packing import listed
 from ..examples.scaling import scale_columns
 from ..potentials.mercer import given_dense
 from ..potentials.model import Model
@@ -27,13 +27,7 @@ from .alpha import chosen_alpha, is_auto
 from .common import generator_of
 from .endings import warn_of_collapse, warn_of_end
 from .fitted import FittedMixin
-from .fitting import (
-    TrainingData,
-    fingerprint_of,
-    hold_out,
-    packed_validation,
-    refuse_partial,
-)
+from .fitting import TrainingData, fingerprint_of, hold_out, packed_validation, refuse_partial
 from .partial_fit import PartialFitMixin
 from .posing import ProblemMixin
 from .scales import settled_scaling, slow_columns, warn_of_scales

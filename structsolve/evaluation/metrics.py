@@ -20,7 +20,7 @@ from structsolve.evaluation.report import (
     in_context,
     row_of,
 )
-from structsolve.examples.packing import check_weights
+from structsolve.examples.given import check_weights
 from structsolve.utils.lazy import moved
 from structsolve.utils.params import check_choice
 from structsolve.utils.values import equal, is_flat

@@ -21,7 +21,7 @@ from ..estimators.common import generator_of
 from ..estimators.fitting import TrainingData, indexed, take
 from ..estimators.soft_labels import refuse_marginals
 from ..estimators.structured_svm import StructuredSVM
-from ..examples.packing import check_weights, listed
+from ..examples.given import check_weights, listed
 from ..potentials.mercer import PRECOMPUTED
 from ..structure.node_space import NodeSpace
 from ..utils.arrays import n_rows

@@ -7,8 +7,9 @@ from typing import Any
 
 import numpy as np
 
+from .given import is_sparse, refuse_infinite
 from .packed import Examples
-from .packing import is_sparse, refuse_infinite, sparsify
+from .packing import sparsify
 
 KINDS = ("auto", False, True, "std", "max-abs")
 

@@ -6,14 +6,11 @@ from typing import Any
 
 import numpy as np
 from sklearn.base import BaseEstimator, TransformerMixin
-from sklearn.utils.validation import (
-    _check_feature_names,
-    check_is_fitted,
-    has_fit_parameter,
-)
+from sklearn.utils.validation import _check_feature_names, check_is_fitted, has_fit_parameter
 
+from ..examples.given import first_frame, is_sparse
 from ..examples.packed import Sequences
-from ..examples.packing import first_frame, is_sparse, stack_rows
+from ..examples.packing import stack_rows
 from ..utils.masked import refuse_masked
 from ..utils.params import cloned_transformer
 from ..utils.suggest import a_type

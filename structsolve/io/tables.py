@@ -9,14 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from structsolve.io._text import (
-    PathLike,
-    bad_line,
-    no_examples,
-    number_of,
-    reads_file,
-    text_lines,
-)
+from structsolve.io._text import PathLike, bad_line, no_examples, number_of, reads_file, text_lines
 from structsolve.io.reader import Reader
 from structsolve.io.select import choose, parse_where
 

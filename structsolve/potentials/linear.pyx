@@ -4,7 +4,7 @@ import numpy as np
 
 from libc.string cimport memcpy
 
-from ..examples.packing import refuse_infinite
+from ..examples.given import refuse_infinite
 
 
 cdef enum:

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
+from ..examples.given import packed_bytes
 from ..examples.packed import Examples
-from ..examples.packing import packed_bytes
 from .linear import LinearPotentials
 from .mercer import Kernel
 from .mercer_features import MercerRows, kernel_layout

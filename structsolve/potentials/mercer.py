@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from ..examples.packing import is_sparse, refuse_infinite, within
+from ..examples.given import is_sparse, refuse_infinite, within
 from ..utils.arrays import n_rows
 
 PRECOMPUTED = "precomputed"

@@ -24,7 +24,7 @@ cdef extern from "structsolve/simd/mercer_columns.h" nogil:
 
 from ..simd.loops cimport ss_loops
 from ..utils.arrays import check_blocks
-from ..examples.packing import packed_bytes
+from ..examples.given import packed_bytes
 from . import mercer as settings
 from .weight_layout import WeightLayout
 from .mercer import node_namer

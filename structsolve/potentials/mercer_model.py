@@ -7,8 +7,8 @@ from typing import Any
 
 import numpy as np
 
+from ..examples.given import is_sparse
 from ..examples.packed import Examples, Sequences
-from ..examples.packing import is_sparse
 from ..utils.arrays import aligned_zeros
 from ..utils.csr_arrays import csr_from_arrays, csr_to_arrays
 from .linear import LinearPotentials

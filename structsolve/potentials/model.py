@@ -7,8 +7,8 @@ from typing import Any, ClassVar
 
 import numpy as np
 
+from ..examples.given import refuse_infinite, within
 from ..examples.packed import Examples
-from ..examples.packing import refuse_infinite, within
 from ..utils.arrays import aligned_zeros
 from .linear import LinearPotentials
 from .mercer import Kernel

@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from ..examples.packing import HUGE
+from ..examples.given import HUGE
 from ..utils.arrays import aligned_zeros, check_finite, check_numbers
 from ..utils.sparse import csr_of
 from ._nslack import violated_cuts

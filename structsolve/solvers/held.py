@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from ..examples.packing import is_sparse
+from ..examples.given import is_sparse
 from ..potentials.weight_layout import WeightLayout, moved, with_features
 from .problem import Problem
 

@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from ..examples.packing import is_sparse
+from ..examples.given import is_sparse
 from ..potentials.linear import LinearPotentials
 from ..potentials.make import linear_potentials
 from ..potentials.weight_layout import WeightLayout

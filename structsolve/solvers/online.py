@@ -11,7 +11,7 @@ from ..utils.params import parameters
 from ._online import OnlineLoop
 from .base import Solver
 from .problem import Problem
-from .run import Run, Start, checked_weights, pieces, rng_state, set_rng_state
+from .run import RestartedRun, Start, checked_weights, pieces, rng_state, set_rng_state
 
 
 class Online(Solver):
@@ -150,7 +150,7 @@ class AROW(Online):
         return 3, float(self.r)
 
 
-class OnlineRun(Run):
+class OnlineRun(RestartedRun):
     """One training by :class:`Online`.
 
     Parameters
@@ -207,10 +207,6 @@ class OnlineRun(Run):
         """Return a copy of the model's weights."""
         return self.loop.averaged() if self.solver.averaging else self.loop.w.copy()
 
-    def __reduce__(self) -> tuple[Any, ...]:
-        # Loops are compiled and bound to examples: a copy starts anew and restores the state.
-        return _started, (self.solver, self.given, *self.state(), self.streams)
-
     def state(self) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
         """Return everything a checkpoint needs; see :meth:`Run.state`."""
         return {"rng": rng_state(self.given.rng), "t": int(self.loop.t)}, self.loop.state()
@@ -241,13 +237,3 @@ def _refuse_weights(solver: Online, problem: Problem) -> None:
             f"{culprit}, but solver {solver.name!r} depends on neither loss nor surrogate, "
             "expected the default; use 'passive-aggressive' or 'arow', or sample_weight"
         )
-
-
-def _started(
-    solver: Online, given: Start, meta: dict[str, Any], arrays: dict[str, np.ndarray], streams: bool
-) -> OnlineRun:
-    """Return the run pickled in this state."""
-    run = solver.start(given)
-    run.restore(meta, arrays)
-    run.streams = streams
-    return run

@@ -208,6 +208,24 @@ class Run:
         raise NotImplementedError
 
 
+class RestartedRun(Run):
+    """Base of runs that are pickled as their state: compiled loops are bound to examples."""
+
+    solver: Any
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return _restarted, (self.solver, self.given, *self.state(), self.streams)
+
+
+def _restarted(
+    solver: Any, given: Start, meta: dict[str, Any], arrays: dict[str, np.ndarray], streams: bool
+) -> Run:
+    run: Run = solver.start(given)
+    run.restore(meta, arrays)
+    run.streams = streams
+    return run
+
+
 def batch_threads(batch: int, start: Start) -> int:
     """Return the number of threads that share the visits of a batch.
 

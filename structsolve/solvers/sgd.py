@@ -12,7 +12,15 @@ from ._sgd import SGDLoop
 from ._team import Team
 from .base import Solver
 from .problem import Problem
-from .run import Run, Start, batch_threads, checked_weights, pieces, rng_state, set_rng_state
+from .run import (
+    RestartedRun,
+    Start,
+    batch_threads,
+    checked_weights,
+    pieces,
+    rng_state,
+    set_rng_state,
+)
 from .weight_constraints import assemble, check_examples
 
 # The run steps back where the primal exceeds this multiple of that at w = 0, or after so many
@@ -130,7 +138,7 @@ class SGD(Solver):
         return SGDRun(self, start)
 
 
-class SGDRun(Run):
+class SGDRun(RestartedRun):
     """One optimisation by :class:`SGD`.
 
     Parameters
@@ -336,10 +344,6 @@ class SGDRun(Run):
         w = self.loop.averaged()
         return self.loop.last() if w is None else w
 
-    def __reduce__(self) -> tuple[Any, ...]:
-        # Loops are compiled and bound to examples: a copy starts anew and restores the state.
-        return _started, (self.solver, self.given, *self.state(), self.streams)
-
     def state(self) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
         """Return everything a checkpoint needs; see :meth:`Run.state`."""
         scalars, arrays = self.loop.state()
@@ -369,13 +373,3 @@ class SGDRun(Run):
         self.loop.restore(meta, arrays)
         if self.feasible is not None:
             self.feasible.restore(arrays["multipliers"])
-
-
-def _started(
-    solver: SGD, given: Start, meta: dict[str, Any], arrays: dict[str, np.ndarray], streams: bool
-) -> SGDRun:
-    """Return the run pickled in this state."""
-    run = solver.start(given)
-    run.restore(meta, arrays)
-    run.streams = streams
-    return run

@@ -7,8 +7,8 @@ from typing import Any
 
 import numpy as np
 
+from ..examples.given import check_weights
 from ..examples.packed import Examples
-from ..examples.packing import check_weights
 from ..utils.masked import refuse_masked
 from ..utils.params import check_types
 from ..utils.suggest import a_type

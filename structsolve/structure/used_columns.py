@@ -9,8 +9,8 @@ from typing import Any
 import numpy as np
 from scipy import sparse
 
+from ..examples.given import is_sparse
 from ..examples.packed import Examples
-from ..examples.packing import is_sparse
 from ..potentials.weight_layout import moved, with_features
 
 # Share of the columns from which on they are left out or merged.

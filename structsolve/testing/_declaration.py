@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from ..examples.packing import is_sparse
+from ..examples.given import is_sparse
 from ..structure.pack import pack
 from ..utils.arrays import n_rows
 from ._case import Case

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from ..estimators.structured_svm import StructuredSVM
-from ..examples.packing import is_sparse
+from ..examples.given import is_sparse
 from ..potentials.calls import score
 from ..potentials.linear import LinearPotentials
 from ..potentials.model import LinearModel

@@ -5,6 +5,7 @@ import pickle
 
 import numpy as np
 import pytest
+from checks import refused
 
 from structsolve.batch import Scores, argmax, score_space, value_and_gradient
 from structsolve.batch._sheets import extremes, first_of_ranges, flat_rows, padded_rows
@@ -85,12 +86,10 @@ def test_starts_of_sizes_of_every_type(kind, step):
     sizes = np.array([3, 1, 2, 5], kind)[::step]
     expected = [0, *np.cumsum(sizes.astype(int)).tolist()]
     assert size_offsets(sizes).tolist() == size_offsets(sizes.tolist()).tolist() == expected
-    with pytest.raises(ValueError, match=r"example 1: sizes: found \d, expected at least 3"):
-        size_offsets(sizes, least=3)
+    refused(r"example 1: sizes: found \d, expected at least 3", size_offsets, sizes, least=3)
     assert size_offsets(np.zeros(2, kind), least=0).tolist() == [0, 0, 0]
     for wrong in (sizes[:0], sizes[None], sizes.astype(float)):
-        with pytest.raises(ValueError, match="expected one integer per example"):
-            size_offsets(wrong)
+        refused("expected one integer per example", size_offsets, wrong)
 
 
 def test_extremes_of_sizes():

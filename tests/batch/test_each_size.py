@@ -1,13 +1,12 @@
 """Operators of each size, which batches of short sequences share, against those of one batch."""
 
-import threading
 from copy import copy
 
 import numpy as np
 import pytest
-from checks import refused
+from checks import in_threads, plugged, refused
 
-from structsolve import hookimpl, registry
+from structsolve import hookimpl
 from structsolve.batch import (
     Scores,
     argmax,
@@ -179,14 +178,11 @@ def test_oracles_that_lack_the_layout_of_each_size_are_bound_to_the_batch():
     scores = random_scores(space, [3, 1], np.random.default_rng(0))
     assert is_shared(binding_of(space, scores).oracle())
     before = argmax(space, scores)
-    registry.default().register(plugin)
-    try:
+    with plugged(plugin):
         oracle = binding_of(space, scores).oracle()
         assert oracle.layout.n == 2
         for one, other in zip(argmax(space, scores), before, strict=True):
             assert np.array_equal(one, other)
-    finally:
-        registry.default().unregister(plugin)
     assert is_shared(binding_of(space, scores).oracle())
 
 
@@ -198,16 +194,14 @@ def test_wrong_labels_name_the_example_of_the_batch():
             value_and_gradient(space, scores, np.array([0, 0, 0, 0, 2, 0, 0]), surrogate)
         with pytest.raises(ValueError, match="example 2: found 0 before 1 at node 0"):
             value_and_gradient(space, scores, np.array([0, 0, 0, 0, 0, 0, 1]), surrogate)
-        with pytest.raises(ValueError, match="expected 7"):
-            value_and_gradient(space, scores, np.zeros(6, np.int32), surrogate)
+        refused("expected 7", value_and_gradient, space, scores, np.zeros(6, np.int32), surrogate)
 
 
 def test_scores_that_are_no_numbers_name_the_example_of_the_batch():
     space = score_space("chain", 2)
     scores = random_scores(space, [4, 1, 2], np.random.default_rng(0))
     scores.node[5, 1] = np.nan
-    with pytest.raises(ValueError, match="example 2: the block 'node' holds nan at node 0"):
-        argmax(space, scores)
+    refused("example 2: the block 'node' holds nan at node 0", argmax, space, scores)
 
 
 def test_threads_of_python_share_them():
@@ -229,9 +223,5 @@ def test_threads_of_python_share_them():
                 if not np.array_equal(one, other):
                     wrong.append(k % 40)
 
-    threads = [threading.Thread(target=work, args=(9 * t,)) for t in range(4)]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
+    in_threads(work, range(0, 36, 9))
     assert not wrong

@@ -2,11 +2,10 @@
 
 import contextlib
 import gzip
-import json
 import os
 import subprocess
 import sys
-from itertools import pairwise, permutations, product
+from itertools import pairwise
 
 import numpy as np
 import pytest
@@ -15,7 +14,6 @@ from shell import fails, works
 
 import structsolve
 from structsolve.cli.main import main
-from structsolve.io import read_examples
 from structsolve.io.archives import ArchiveReader
 from structsolve.io.graphs import read_hierarchy
 from structsolve.io.tables import TableReader
@@ -273,10 +271,7 @@ def test_orders_become_ranks(tmp_path):
         (["--structure", "grid:neighbours=5"], "neighbours"),
         (["--kernel", "rbff"], "kernel is 'rbff', expected"),
         (["--estimator", "risk", "--kernel", "rbff"], "kernel is 'rbff', expected"),
-        (
-            ["--kernel", "rbf", "--kernel-param", "x=1"],
-            r"expected some of \['gamma'",
-        ),
+        (["--kernel", "rbf", "--kernel-param", "x=1"], r"expected some of \['gamma'"),
         (["--kernel-param", "gamma=1"], "name a kernel, or leave them out"),
         (["--alphas", "1", "2", "--cv", "1"], "cv is 1, expected an integer >= 2"),
         (["--n-hidden", "0"], "n_hidden is 0, expected an integer of at least 1"),
@@ -293,139 +288,6 @@ def test_orders_become_ranks(tmp_path):
 def test_options_are_refused_before_data_are_read(capsys, tmp_path, options, message):
     path = tmp_path / "no-such-file.npz"
     fails(capsys, "fit", path, "--model", tmp_path / "m", *options, match=message)
-
-
-ARFF = """% a comment
-@relation 'animals -C 2'
-@attribute barks {0,1}
-@attribute meows {0,1}
-@attribute size numeric
-@attribute coat {short,long}
-@data
-"""
-
-
-def arff_file(tmp_path, text, name="toy-train.arff"):
-    pytest.importorskip("arff", reason="liac-arff is not installed")
-    from structsolve.io.arff import ArffReader
-
-    path = tmp_path / name
-    path.write_text(text)
-    return str(path), ArffReader
-
-
-def test_arff_dense_and_sparse(tmp_path):
-    path, ArffReader = arff_file(tmp_path, ARFF + "1,0,2.5,short\n0,1,?,long\n")
-    X, y = ArffReader().fit(path)
-    np.testing.assert_array_equal(X, [[2.5, 1, 0], [np.nan, 0, 1]])
-    assert y.tolist() == [[1, 0], [0, 1]]  # the first two, as MEKA's relation says
-    path, _ = arff_file(tmp_path, ARFF + "{0 1, 2 2.5}\n{1 1, 3 long}\n")
-    X, y = ArffReader().fit(path)
-    assert X.toarray().tolist() == [[2.5, 1, 0], [0, 0, 1]] and y.tolist() == [[1, 0], [0, 1]]
-    # An XML file beside the data names the labels.
-    (tmp_path / "toy.xml").write_text(
-        '<labels xmlns="http://mulan.sourceforge.net/labels"><label name="meows"/></labels>'
-    )
-    X, y = ArffReader(rows=1).fit(path)
-    assert y.tolist() == [0] and X.toarray().tolist() == [[1, 2.5, 1, 0]]
-    _, y = ArffReader(target="coat", where="barks=0").fit(path)
-    assert y.tolist() == ["long"]
-
-
-def test_arff_sparse_rows_with_missing_words(tmp_path):
-    head = "@relation t\n@attribute a {x,y}\n@attribute b numeric\n@attribute c {p,q}\n@data\n"
-    path, ArffReader = arff_file(tmp_path, head + "{0 ?, 1 ?}\n{0 y, 2 q}\n")
-    X, y = ArffReader().fit(path)
-    np.testing.assert_array_equal(X.toarray(), [[np.nan] * 3, [0, 1, 0]])
-    assert y.tolist() == ["p", "q"]
-
-
-def test_arff_sparse_rows_omit_the_first_value(tmp_path):
-    head = "@relation x\n@attribute a {1,0}\n@attribute class {1_1,1_2}\n@data\n"
-    path, ArffReader = arff_file(tmp_path, head + "{0 0}\n{1 1_2}\n")
-    X, y = ArffReader().fit(path)
-    assert X.toarray().tolist() == [[0, 1], [1, 0]] and y.tolist() == ["1_1", "1_2"]
-    path, _ = arff_file(tmp_path, head + "0,1_1\n1,1_2\n")
-    assert ArffReader().fit(path)[0].tolist() == [[0], [1]]
-
-
-def test_info_of_models_of_arff_has_names_of_attributes(tmp_path, capsys):
-    head = "@relation r\n@attribute size numeric\n@attribute kind {bird,cat}\n"
-    head += "@attribute big {0,1}\n@attribute class {a,b}\n@data\n"
-    names = {"size", "kind=bird", "kind=cat", "big"}
-    for rows in ("3,bird,1,a\n1,cat,0,b\n", "{0 3, 2 1}\n{0 1, 1 cat, 3 b}\n"):
-        path, _ = arff_file(tmp_path, head + rows)
-        works(capsys, "fit", path, "--model", tmp_path / "m")
-        tables = json.loads(works(capsys, "info", tmp_path / "m", "--top", "0", "--json"))
-        text = json.dumps(tables)
-        assert all(json.dumps(name) in text for name in names)
-
-
-def test_options_of_a_reader_that_have_a_name_of_their_own(tmp_path, capsys):
-    """The default of --label-column replaced --option label_column, silently."""
-    path = tmp_path / "a.conll"
-    path.write_text("# a comment of six words here\n1 He PRON\n2 ran VERB\n")
-    options = ("--option", "comment=#", "--option", "label_column=0")
-    works(capsys, "fit", path, "--model", tmp_path / "m", *options)
-    assert set(works(capsys, "predict", tmp_path / "m", path).split()) == {"1", "2"}
-    works(capsys, "fit", path, "--model", tmp_path / "m", "--comment", "#")
-    assert set(works(capsys, "predict", tmp_path / "m", path).split()) == {"PRON", "VERB"}
-
-
-def test_labels_that_are_one_number_but_two_texts(tmp_path, capsys):
-    """Codes 01 and 1 were merged; a model of such labels reads those of other files as texts."""
-    path, model = tmp_path / "a.csv", tmp_path / "m"
-    path.write_text("x,class\n5,01\n-5,1\n6,01\n-6,1\n")
-    assert read_examples(path)[1].tolist() == ["01", "1", "01", "1"]
-    works(capsys, "fit", path, "--model", model)
-    path.write_text("x,class\n5,01\n7,01\n")
-    assert works(capsys, "predict", model, path) == "01\n01\n"
-    assert json.loads(works(capsys, "score", model, path, "--json"))["accuracy"] == 1
-    assert read_examples(path)[1].tolist() == [1, 1]
-    others = {"1 2 01": ["1", "2", "01"], "1.0 1 2": [1, 1, 2], "+1 -1": [1, -1]}
-    for cells, labels in others.items():
-        path.write_text("x,class\n" + "".join(f"0,{cell}\n" for cell in cells.split()))
-        assert read_examples(path)[1].tolist() == labels
-    path, ArffReader = arff_file(
-        tmp_path, "@relation r\n@attribute x numeric\n@attribute class {01,1}\n@data\n1,01\n2,1\n"
-    )
-    assert ArffReader().fit(path)[1].tolist() == ["01", "1"]
-
-
-def test_arff_of_large_numbers(tmp_path):
-    head = "@relation x\n@attribute a numeric\n@attribute class numeric\n@data\n"
-    path, ArffReader = arff_file(tmp_path, head + "0,1e300\n1,2\n")
-    assert ArffReader().fit(path)[1].tolist() == [1e300, 2]
-
-
-def test_arff_with_a_hierarchy(tmp_path):
-    head = "@relation x\n@attribute a numeric\n@attribute class hierarchical 1,1/2,1/2/3,4\n@data\n"
-    path, ArffReader = arff_file(tmp_path, head + "0,1/2/3@4\n1,1\n")
-    reader = ArffReader()
-    _, y = reader.fit(path)
-    assert reader.hierarchy == {"1": ["1/2"], "1/2": ["1/2/3"], "1/2/3": [], "4": []}
-    assert y.tolist() == [[1, 1, 1, 1], [1, 0, 0, 0]]
-    path, _ = arff_file(tmp_path, head.replace("1,1/2,1/2/3,4", "root/a,a/b,root/c,c/b") + "0,b\n")
-    reader = ArffReader()
-    _, y = reader.fit(path)
-    assert reader.hierarchy == {"a": ["b"], "b": [], "c": ["b"]} and y.tolist() == [[1, 1, 1]]
-
-
-@pytest.mark.parametrize(
-    "text, message",
-    [
-        (ARFF, "found no examples"),
-        (ARFF + "1,0,big,short\n", "line 8"),
-        (ARFF + "1,0\n", "line 8: found no ARFF"),
-        (ARFF + "1,0,2,short\n" + "1" * 140_000 + ",0,2,short\n", "line 9: found no ARFF"),
-        ("@relation x\n@attribute s string\n@attribute y {0,1}\n@data\na,1\n", "'s' is STRING"),
-        ("\n \n", "found no examples; expected ARFF"),
-    ],
-)
-def test_wrong_arff(tmp_path, text, message):
-    path, ArffReader = arff_file(tmp_path, text)
-    with pytest.raises(ValueError, match=f"toy-train.arff.*{message}"):
-        ArffReader().fit(path)
 
 
 def test_fasta(capsys, tmp_path):
@@ -448,77 +310,6 @@ def test_fasta(capsys, tmp_path):
     fails(capsys, *fit, *options, match="x.fasta, line 3: found the name 'p' twice")
     x.write_text("AC\n")
     fails(capsys, *fit, match="x.fasta, line 1: found 'AC'; expected a header")
-
-
-@pytest.mark.parametrize("maximize", [False, True])
-def test_decode_assignments(capsys, tmp_path, maximize):
-    rng = np.random.default_rng(0)
-    path, text = tmp_path / "costs.npz", tmp_path / "costs.txt"
-    for _ in range(10):
-        costs = rng.integers(0, 4, (4, 4))
-        np.savez(path, a=costs, b=costs[:1], n=np.arange(3))
-        text.write_text("4\n" + " ".join(map(str, costs.ravel().tolist())) + "\n")
-        orders = [sum(costs[i, j] for i, j in enumerate(p)) for p in permutations(range(4))]
-        best = max(orders) if maximize else min(orders)
-        more = ["--maximize"] if maximize else []
-        for argv in ([path, "--target", "a"], [text]):
-            answer = json.loads(works(capsys, "decode", *argv, "--json", *more))
-            assert answer["value"] == answer["bound"] == best and answer["proven"]
-            assert sum(costs[i, j] for i, j in enumerate(answer["labels"])) == best
-    fails(capsys, "decode", path, match="--target names one of a, b")
-    text.write_text("1 2\n3\n")
-    fails(capsys, "decode", text, match="costs.txt: expected a matrix of costs")
-
-
-def test_decode_energies(capsys, tmp_path):
-    rng = np.random.default_rng(1)
-    path, edges = tmp_path / "grid.npz", np.array([[0, 1], [1, 2], [2, 3], [0, 3]])
-    for _ in range(10):
-        unary, weights = rng.integers(0, 5, (4, 3)), rng.integers(0, 3, 4)
-        np.savez(path, unary=unary, edges=edges, weights=weights)
-
-        def energy(y, unary=unary, weights=weights):
-            pays = [w * (y[i] != y[j]) for (i, j), w in zip(edges, weights, strict=True)]
-            return unary[range(4), list(y)].sum() + sum(pays)
-
-        least = min(map(energy, product(range(3), repeat=4)))
-        answer = json.loads(works(capsys, "decode", path, "--json", "--oracle", "exact"))
-        assert answer["value"] == pytest.approx(least) and answer["bound"] <= least + 1e-9
-        assert energy(answer["labels"]) == pytest.approx(least)
-
-
-def test_decode_uai(capsys, tmp_path):
-    path, evidence, out = (tmp_path / name for name in ("a.uai", "a.evid", "labels.txt"))
-    path.write_text("MARKOV\n2\n2 2\n2\n1 0\n2 0 1\n2\n.3 .7\n4\n.9 .1\n.2 .8\n")
-    evidence.write_text("1 0 0\n")
-    assert works(capsys, "decode", path) == "1\n1\n"
-    told = works(capsys, "decode", path, "--evidence", evidence, "--output", out)
-    assert told == f"value {np.log(0.27):.10g}, bound {np.log(0.27):.10g}, proven\n"
-    assert out.read_text() == "0\n0\n"
-    fails(capsys, "decode", tmp_path / "a.npz", "--evidence", evidence, match="is for UAI models")
-    limited = works(capsys, "decode", path, "--oracle", "exact", "--time-limit", 60, "--json")
-    assert json.loads(limited)["proven"]
-    fails(capsys, "decode", path, "--time-limit", 60, match="time_limit is 60.0, which is for")
-    costs = tmp_path / "costs.txt"
-    costs.write_text("1 2\n2 1\n")
-    fails(capsys, "decode", costs, "--time-limit", 60, match="--time-limit is for graphs")
-
-
-@needs_data
-@pytest.mark.parametrize(
-    "name, options",
-    [
-        ("uai-grids/Grids_11.uai.gz", ["--oracle", "exact"]),
-        ("uai-objectdetection/ObjectDetection_28.uai.gz", ["--oracle", "trws"]),
-        ("uai-segmentation/Segmentation_11.uai.gz", []),
-        ("lap-orlib/assign.npz", ["--target", "cost100"]),
-    ],
-)
-def test_decode_data_sets(capsys, name, options):
-    answer = json.loads(works(capsys, "decode", data_file(*name.split("/")), "--json", *options))
-    assert answer["value"] == pytest.approx(answer["bound"], rel=0.1)
-    if name.startswith("lap"):
-        assert answer["value"] == 305
 
 
 @needs_data
@@ -682,22 +473,6 @@ def test_class_weights_of_names_that_look_like_numbers(tmp_path, capsys):
     rows.write_text("1 1:1\n2 1:2\n")
     works(capsys, "fit", rows, "--model", model, "--class-weight", "2=2")
     assert structsolve.load(model).class_weight == {2: 2.0}
-
-
-def test_decode_refuses_options_of_other_models(tmp_path, capsys):
-    costs, graph = tmp_path / "costs.txt", tmp_path / "a.uai"
-    costs.write_text("1 2\n2 1\n")
-    graph.write_text("MARKOV\n1\n2\n1\n1 0\n2\n 1 2\n")
-    for option in (("--oracle", "exact"), ("--max-iter", 5)):
-        fails(capsys, "decode", costs, *option, match=f"{option[0]} is for graphs")
-        assert works(capsys, "decode", graph, *option) == "1\n"
-    fails(capsys, "decode", graph, "--maximize", match="--maximize is for costs")
-    for path in (costs, graph):
-        fails(capsys, "decode", path, "--target", "a", match="--target is for archives")
-    costs.write_text("1_0 2\n2 1\n")
-    fails(capsys, "decode", costs, match="line 1: found .*expected numbers")
-    graph.write_text("MARKOV\n1\n2\n1\n1 0\n2\n 1_0 2\n")
-    fails(capsys, "decode", graph, match="line 7: found '1_0'; expected entry 0")
 
 
 def test_standard_input_that_cannot_be_read_is_named(capsys, monkeypatch, tmp_path):

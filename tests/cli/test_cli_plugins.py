@@ -233,7 +233,7 @@ def test_what_a_running_command_raises_is_told(capsys, outsider):
 
 
 @pytest.mark.parametrize("fault", ["exit", "help", "run"])
-def test_options_that_end_the_shell_are_left_out(capsys, tmp_path, outsider, fault):
+def test_options_that_end_the_shell_are_left_out(capsys, outsider, fault):
     def add(group):
         if fault == "exit":
             raise SystemExit(0)

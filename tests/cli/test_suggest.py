@@ -62,8 +62,7 @@ def test_parameters_of_other_libraries():
         StructuredSVM("chain", epochs=3)
     refused(r"take alpha = 1 / \(C n\)", StructuredSVM("chain").set_params, C=1)
     # The cross-validation has no alpha.
-    with pytest.raises(TypeError, match=r"no parameter 'C'; known"):
-        StructuredSVMCV("chain", C=1)
+    refused(r"no parameter 'C'; known", StructuredSVMCV, "chain", C=1, error=TypeError)
 
 
 def test_parameters_of_parts():

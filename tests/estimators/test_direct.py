@@ -1,10 +1,9 @@
 """Prediction of short examples by one call answers as the general way does."""
 
-import threading
-
 import numpy as np
 import pytest
 import scipy.sparse as sp
+from checks import in_threads
 from direct_cases import alike, both, fitted_general
 
 from structsolve import StructuredSVM
@@ -205,16 +204,12 @@ def test_threads_share_one():
     expected = [y.tolist() for y in fitted_general(model).predict(X)]
     wrong = []
 
-    def ask():
+    def ask(_):
         for _ in range(20):
             answers = [model.predict([x])[0].tolist() for x in X]
             wrong.extend(k for k in range(50) if answers[k] != expected[k])
 
-    threads = [threading.Thread(target=ask) for _ in range(4)]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
+    in_threads(ask, range(4))
     assert wrong == []
 
 

@@ -71,11 +71,7 @@ COLUMNS = {
         "y has entries 1 and 2, which are no indicators",
     ),
     **dict.fromkeys(
-        [
-            "check_class_weight_classifiers",
-            "check_classifiers_classes",
-            "check_classifiers_train",
-        ],
+        ["check_class_weight_classifiers", "check_classifiers_classes", "check_classifiers_train"],
         "y is one class a row, and so must answers be",
     ),
 }

@@ -241,8 +241,7 @@ def test_settings_go_on_with_marginals(tmp_path):
     part.set_params(max_iter=3)
     other = [table[:, ::-1].copy() for table in soft]
     other[2] = soft[2]
-    with pytest.raises(ValueError, match="checkpoint|other"):
-        part.fit(X, other)
+    refused("checkpoint|other", part.fit, X, other)
 
 
 @pytest.mark.parametrize(("surrogate", "taken"), [("crf", "lbfgs"), ("sparsemap", "cutting-plane")])

@@ -5,10 +5,10 @@ import warnings
 
 import numpy as np
 import pytest
-from data import chains
+from checks import refused
+from data import chains, flat
 from sklearn import datasets
 from sklearn.base import clone
-from sklearn.datasets import dump_svmlight_file
 from sklearn.exceptions import ConvergenceWarning, NotFittedError
 from sklearn.model_selection import GridSearchCV, GroupKFold, KFold, StratifiedKFold
 from sklearn.utils.estimator_checks import parametrize_with_checks
@@ -21,18 +21,11 @@ from structsolve import (
     StructuredSVM,
     StructuredSVMCV,
 )
-from structsolve.cli.main import main
 from structsolve.evaluation.alpha_path import best_of, given_alphas, is_over, largest_alpha
 from structsolve.evaluation.scorers import scorer_of
 
 ALPHAS = [1.0, 0.1, 0.01]
 TREE = [("r", "a"), ("r", "s"), ("s", "b"), ("s", "c")]
-
-
-def flat(n=60, seed=0):
-    rng = np.random.default_rng(seed)
-    y = rng.integers(3, size=n)
-    return np.eye(3)[y] + rng.normal(size=(n, 3)), np.array(list("abc"))[y]
 
 
 EXPECTED = {
@@ -393,8 +386,7 @@ def test_scorers():
         ("f2", True, "or a name of scikit-learn's"),
         (3, False, "scoring is 3"),
     ):
-        with pytest.raises(ValueError, match=message):
-            scorer_of(name, plain_y)
+        refused(message, scorer_of, name, plain_y)
     with pytest.raises(ValueError, match="does not fit"):
         StructuredSVMCV("chain", scoring="f1_macro").fit(X_chain, Y)
     X_pairs = np.random.default_rng(0).normal(size=(20, 2, 1))
@@ -426,8 +418,7 @@ def test_files_pickles_and_settings(tmp_path):
     assert set(StructuredSVM().get_params()) - set(params) == {"alpha", "warm_start"}
     assert "alphas=[1.0, 0.1, 0.01]" in repr(model) and "kernel" not in repr(model)
     assert clone(model).get_params()["scale_features"] == "std"
-    with pytest.raises(TypeError, match="alfas"):
-        StructuredSVMCV("chain", alfas=3)
+    refused("alfas", StructuredSVMCV, "chain", alfas=3, error=TypeError)
     for name in ("path", "partial_fit"):
         assert not hasattr(model, name)
 
@@ -483,64 +474,6 @@ def test_hierarchies(settings, tmp_path):
     assert type(loaded) is HierarchicalSVM and loaded.alpha == model.alpha_
     np.testing.assert_array_equal(loaded.predict(X), model.predict(X))
     np.testing.assert_allclose(loaded.node_weights_, model.node_weights_)
-
-
-@pytest.mark.parametrize(
-    ("given", "scored"),
-    [(["path"], []), (["0.1", "0.01"], []), (["0.1", "0.01"], ["--scoring", "f1_macro"])],
-)
-def test_the_shell(given, scored, tmp_path, capsys):
-    X, y = flat(40)
-    data, model = tmp_path / "train.svm", tmp_path / "model"
-    dump_svmlight_file(X, np.array(list(map(ord, y))), str(data), zero_based=False)
-    options = ["--cv", "2", "--tol", "0.1", "--max-iter", "10", "--scale-features", *scored]
-    assert main(["fit", str(data), "--model", str(model), "--alphas", *given, *options]) == 0
-    loaded = structsolve.load(model)
-    assert type(loaded) is StructuredSVM and loaded.scale_features is True
-    assert loaded.alpha in (0.1, 0.01) or given == ["path"]
-    told = capsys.readouterr().out.splitlines()
-    rows = [line.split() for line in told if line.startswith("alpha ")]
-    chosen = next(line for line in told if line.startswith("chosen "))
-    scoring = scored[1] if scored else "1 - mean loss (hamming)"
-    assert f"alpha {loaded.alpha:.4g} of {len(rows)} tried, by {scoring}: " in chosen
-    assert all(row[2] == "folds" and len(row) == 7 and row[5] == "mean" for row in rows)
-    means = {row[1]: float(row[6]) for row in rows}
-    assert means[f"{loaded.alpha:.4g}"] == max(means.values())
-
-
-@pytest.mark.parametrize(
-    ("options", "message"),
-    [
-        (["--alphas", "0.1", "--validation", "other.svm"], "--alphas and --validation"),
-        (["--alphas", "0.1", "--validation-split", "test"], "--alphas and --validation"),
-        (["--alphas", "0.1", "--scoring", "micro-f2"], "did you mean 'micro-f1'"),
-        (["--scoring", "micro-f1"], "--scoring chooses among --alphas"),
-        (["--alphas", "0.1", "--cv", "1"], "cv is 1, expected"),
-        (["--alphas", "0.1", "-1"], "alphas is"),
-        (["--alphas", "auto"], "--alphas: found 'auto', expected a number or path"),
-        (["--estimator", "risk", "--alphas", "0.1", "--scoring", "micro-f1"], "risk has none"),
-        (["--estimator", "risk", "--validation", "other.svm"], "trains without"),
-        (["--validation-split", "test"], "--validation-split: svmlight data have no named parts"),
-        (["--solver", "lbfgs"], "needs a smooth surrogate, and 'margin' is not smooth"),
-        (["--surrogate", "probloss"], "which 'probloss' is not"),
-        (["--kernel", "rbf", "--solver", "sgd"], "which a kernel model does not have"),
-        (["--kernel", "rbf", "--scale-features"], "no weights to fold factors into"),
-        (["--cache-size", "10"], "--cache-size is for kernels"),
-        (["--oracle", "cvxpy:NOPE"], "cvxpy"),
-        (["--random-state", "-1"], "random_state is -1"),
-        (["--window", "3"], "--window is for conll data; found svmlight"),
-        (["--comment", "#"], "--comment is for conll data"),
-        (["--label-column", "1"], "--label-column is for conll data"),
-        (["--format", "conll", "--zero-based"], "--zero-based is for svmlight data; found conll"),
-        (["--format", "conll", "--missing", "mean"], "--missing is for data with numbers"),
-        (["--history", "same.csv", "--checkpoint", "same.csv"], "found the file of --history"),
-    ],
-)
-def test_the_shell_refuses_before_it_reads(options, message, tmp_path, capsys):
-    # There are no such files: the errors concern the options.
-    data, model = str(tmp_path / "none.svm"), str(tmp_path / "model")
-    assert main(["fit", data, "--model", model, *options]) != 0
-    assert message in capsys.readouterr().err
 
 
 def test_label_sets_and_rare_classes():

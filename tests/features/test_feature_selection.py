@@ -2,6 +2,7 @@
 
 import numpy as np
 import pytest
+from checks import refused
 from sklearn.feature_selection import RFE, RFECV, SelectFromModel
 from sklearn.preprocessing import StandardScaler
 from sklearn.utils.class_weight import compute_class_weight
@@ -53,8 +54,7 @@ def test_selection_with_folds_and_kernels():
     selection = RFECV(model, cv=2, importance_getter=feature_importances).fit(X, y)
     assert selection.support_[[1, 3]].all()
     kernel = StructuredSVM("multiclass", kernel="rbf", max_iter=3, tol=1).fit(X, y)
-    with pytest.raises(ValueError, match="no weights of features; a kernel's weights"):
-        feature_importances(kernel)
+    refused("no weights of features; a kernel's weights", feature_importances, kernel)
 
 
 def test_generators_and_packed_sequences_are_data():
@@ -86,8 +86,7 @@ def test_balanced_weights_are_those_of_scikit_learn(as_sequences):
         weights = ClassWeights.balanced(Y).weights
         assert list(weights) == classes.tolist()
         np.testing.assert_allclose(list(weights.values()), expected)
-    with pytest.raises(ValueError, match="found no labels"):
-        ClassWeights.balanced([])
+    refused("found no labels", ClassWeights.balanced, [])
 
 
 def test_balanced_weights_find_rare_labels():

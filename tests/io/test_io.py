@@ -1,36 +1,23 @@
 # Readers and writers: round trips, real files, and the error of every kind of broken file.
 import gzip
-import io
 import re
-import tracemalloc
-import zipfile
 
 import numpy as np
 import pytest
-from checks import refused
+from checks import memory_below, refused
 from data import data_file, needs_data
-from hypothesis import HealthCheck, example, given, settings
+from hypothesis import example, given
 from hypothesis import strategies as st
-from scipy import sparse
+from small_files import put, same_folder
 
 from structsolve.cli.main import main
 from structsolve.io import FORMATS, _text, guess_format, read_examples
 from structsolve.io._text import atomic_write
 from structsolve.io.graphs import read_hierarchy, read_network
-from structsolve.io.npz import read_npz, write_npz
+from structsolve.io.npz import read_npz
 from structsolve.io.svmlight import read_svmlight
 from structsolve.plugins.chain.conll import read_conll, write_conll
 from structsolve.plugins.chain.crfsuite import escape, read_crfsuite, unescape, write_crfsuite
-
-same_folder = settings(
-    suppress_health_check=[HealthCheck.function_scoped_fixture], deadline=None, max_examples=60
-)
-
-
-def put(folder, name, content):
-    path = folder / name
-    path.write_bytes(content if isinstance(content, bytes) else content.encode())
-    return path
 
 
 @pytest.mark.parametrize("name", ["x.conll", "x.conll.gz", "X.TXT", "x.iob2"])
@@ -218,8 +205,7 @@ def test_crfsuite_round_trip(tmp_path, data):
 
 
 @pytest.mark.parametrize(
-    ("label", "item"),
-    [("", {}), (" ", {}), ("@A", ["x"]), ("A", {"a\tb": 1}), ("A\n", ["x"])],
+    ("label", "item"), [("", {}), (" ", {}), ("@A", ["x"]), ("A", {"a\tb": 1}), ("A\n", ["x"])]
 )
 def test_crfsuite_refuses_what_it_cannot_hold(tmp_path, label, item):
     with pytest.raises(ValueError, match="example 0: CRFsuite's format cannot hold"):
@@ -309,106 +295,6 @@ def test_svmlight_byte_order_mark_and_largest_labels(tmp_path):
 # npz
 
 
-lengths = st.lists(st.integers(1, 4), min_size=1, max_size=5)
-
-
-@same_folder
-@given(
-    lengths,
-    st.booleans(),
-    st.sampled_from([np.float64, np.float32, np.int8, np.bool_]),
-    st.sampled_from(["int", "str"]),
-    st.integers(0, 2**32),
-)
-def test_npz_round_trip(tmp_path, lengths, is_sparse, dtype, kind, seed):
-    rng = np.random.default_rng(seed)
-    X = [(rng.integers(-1, 2, (n, 3)) * rng.random((n, 3)) * 9).astype(dtype) for n in lengths]
-    y = [rng.integers(0, 9, n) for n in lengths]
-    y = [np.array([f"é{k}" for k in one]) for one in y] if kind == "str" else y
-    given_X = [sparse.csr_matrix(x) for x in X] if is_sparse else X
-    for pair in ((given_X, y), (given_X[0], y[0]), (given_X, None)):
-        write_npz(tmp_path / "a.npz", *pair)
-        read_X, read_y = read_npz(tmp_path / "a.npz")
-        one = not isinstance(pair[0], list)
-        for a, b in zip([read_X] if one else read_X, [X[0]] if one else X, strict=True):
-            assert sparse.issparse(a) == is_sparse
-            dense = a.toarray() if is_sparse else a
-            assert dense.dtype == dtype
-            np.testing.assert_array_equal(dense, b)
-        if pair[1] is None:
-            assert read_y is None
-        else:
-            for a, b in zip([read_y] if one else read_y, [y[0]] if one else y, strict=True):
-                np.testing.assert_array_equal(a, b)
-
-
-def test_npz_classes_and_csr_of_ones(tmp_path):
-    np.savez(
-        tmp_path / "a.npz",
-        X_indices=np.array([0, 1, 1], np.int16),
-        X_indptr=np.array([0, 2, 3]),
-        X_shape=np.array([2, 2]),
-        y=np.array([1, 0], np.int8),
-        classes=np.array(["a", "b"]),
-    )
-    X, y = read_npz(tmp_path / "a.npz")
-    assert X.toarray().tolist() == [[1, 1], [0, 1]]
-    assert y.tolist() == ["b", "a"]
-
-
-ok = {"X": np.eye(3), "y": np.arange(3)}
-csr = {
-    "X_data": np.ones(2),
-    "X_indices": np.array([0, 1]),
-    "X_indptr": np.array([0, 1, 2]),
-    "X_shape": np.array([2, 2]),
-}
-
-
-@pytest.mark.parametrize(
-    ("arrays", "message"),
-    [
-        ({"features": np.eye(2)}, r"found the arrays features; expected 'X', or 'X_data"),
-        ({"X": np.ones(3)}, r"found X of shape \(3,\); expected two dimensions"),
-        ({"X": np.array([["a"]])}, "found X of type <U1; expected numbers"),
-        ({"X": np.ones((0, 3))}, r"X of shape \(0, 3\); expected at least one row"),
-        ({"X": np.array([[None]], object)}, "not a readable .npz file: Object arrays"),
-        (ok | {"y": np.arange(2)}, r"found y of shape \(2,\); expected 3"),
-        (ok | {"classes": np.array(["a"])}, "outside of classes; expected integers below 1"),
-        (ok | {"offsets": np.array([0, 3, 3])}, "expected offsets that rise from 0 to 3"),
-        (ok | {"offsets": np.array([0, 2])}, "expected offsets that rise from 0 to 3"),
-        (ok | {"offsets": np.array([0.0, 3.0])}, "offsets of shape .* and type float64"),
-        (csr | {"X_indices": np.array([0, 5])}, "sparse arrays that do not fit together"),
-        (csr | {"X_indptr": np.array([0, 2, 1])}, "sparse arrays that do not fit together"),
-        (csr | {"X_shape": np.array([2])}, r"found X_shape \[2\]"),
-        (csr | {"X_indices": np.array([0.0, 1.0])}, "not integers"),
-    ],
-)
-def test_npz_faults(tmp_path, arrays, message):
-    np.savez(tmp_path / "bad.npz", **arrays)
-    refused(rf"bad\.npz: .*{message}", read_npz, tmp_path / "bad.npz")
-
-
-def test_npz_cut_short_at_any_place(tmp_path):
-    write_npz(tmp_path / "a.npz", np.eye(20), np.arange(20))
-    whole = (tmp_path / "a.npz").read_bytes()
-    for size in range(0, len(whole), 37):
-        with pytest.raises(ValueError, match=r"cut\.npz: .*whole \.npz file; it was cut short"):
-            read_npz(put(tmp_path, "cut.npz", whole[:size]))
-    np.save(tmp_path / "one.npy", np.eye(2))
-    refused(r"one\.npy: found a broken archive", read_npz, tmp_path / "one.npy")
-
-
-def test_npz_refuses_objects_and_unequal_lengths(tmp_path):
-    with pytest.raises(ValueError, match="y: found an object array"):
-        write_npz(tmp_path / "a.npz", np.eye(2), np.array(["a", None], object))
-    with pytest.raises(ValueError, match="example 1: found 2 labels; expected 1"):
-        write_npz(tmp_path / "a.npz", [np.eye(2), np.ones((1, 2))], [[1, 2], [1, 2]])
-    refused("X: found no sequences", write_npz, tmp_path / "a.npz", [])
-    refused("example 1: found no rows", write_npz, tmp_path / "a.npz", [np.eye(2), np.eye(2)[:0]])
-    assert list(tmp_path.iterdir()) == []
-
-
 @pytest.mark.parametrize("name", ["a.txt.gz", "A.TXT.GZ"])
 def test_text_is_compressed_if_the_name_says_so(tmp_path, name):
     path = tmp_path / name
@@ -431,13 +317,6 @@ def test_a_failed_write_leaves_the_old_file(tmp_path):
     assert list(tmp_path.iterdir()) == [path]
 
 
-@needs_data
-def test_iris_archive():
-    X, y = read_examples(data_file("mc-iris", "data.npz"))
-    assert X.shape == (150, 4)
-    assert sorted(set(y.tolist())) == ["Iris-setosa", "Iris-versicolor", "Iris-virginica"]
-
-
 # ---- lines without end, and errors that name the file ------------------------------------------
 
 
@@ -449,11 +328,8 @@ def test_a_line_without_end_is_refused(tmp_path, name, monkeypatch):
     if name == "a.json":
         path = put(tmp_path, name, gzip.compress(b"[" * 12_000_000))
     reader = read_hierarchy if name == "a.json" else read_examples
-    tracemalloc.start()
-    refused(r"line 1: found more than 10000 bytes", reader, path)
-    peak = tracemalloc.get_traced_memory()[1]
-    tracemalloc.stop()
-    assert peak < 5_000_000
+    with memory_below(5_000_000):
+        refused(r"line 1: found more than 10000 bytes", reader, path)
 
 
 @pytest.mark.parametrize("name", ["a.conll", "a.crf", "a.svm", "a.conllu"])
@@ -476,16 +352,6 @@ def test_lines_that_end_in_cr_alone_are_refused(tmp_path, name):
 def test_errors_name_the_file(tmp_path, name, content, reader):
     path = put(tmp_path, name, content)
     refused(re.escape(name), reader, path)
-
-
-@pytest.mark.parametrize("shape", [(10**12, 1), (-2, -3), (2**40, 2**40)])
-def test_npz_arrays_that_declare_more_than_they_hold(tmp_path, shape):
-    header = io.BytesIO()
-    fields = {"descr": "<f8", "fortran_order": False, "shape": shape}
-    np.lib.format.write_array_header_1_0(header, fields)
-    with zipfile.ZipFile(tmp_path / "a.npz", "w") as archive:
-        archive.writestr("X.npy", header.getvalue() + b"\0" * 48)
-    refused(r"a\.npz: .*does not hold", read_examples, tmp_path / "a.npz")
 
 
 class TestUnreadArrays:

@@ -2,12 +2,12 @@
 
 import gc
 import signal
-import threading
 import weakref
 from functools import partial
 
 import numpy as np
 import pytest
+from checks import in_threads
 
 jax = pytest.importorskip("jax")
 
@@ -172,14 +172,10 @@ def test_threads_call_at_once():
     value = jax.jit(Distribution("chain").log_partition)
     expected, wrong = np.asarray(value(tables)), []
 
-    def run():
+    def run(_):
         for _ in range(50):
             if not np.array_equal(value(tables), expected):
                 wrong.append(1)
 
-    threads = [threading.Thread(target=run) for _ in range(6)]
-    for one in threads:
-        one.start()
-    for one in threads:
-        one.join()
+    in_threads(run, range(6))
     assert not wrong

@@ -10,6 +10,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 import scipy.sparse as sp
+from checks import refused
 
 jax = pytest.importorskip("jax", reason="needs the extra [jax]")
 torch = pytest.importorskip("torch", reason="needs the extra [torch]")
@@ -325,8 +326,7 @@ def test_what_is_no_array_is_named():
         ((scores, sp.coo_matrix(labels)), "labels is a coo_matrix, expected an array"),
         ((scores, labels, "two"), "lengths is a str, expected an array"),
     ):
-        with pytest.raises(TypeError, match=words):
-            loss(*wrong)
+        refused(words, loss, *wrong, error=TypeError)
 
 
 def test_labels_that_are_all_forbidden_are_refused_by_decode():
@@ -337,8 +337,7 @@ def test_labels_that_are_all_forbidden_are_refused_by_decode():
 
 
 def test_settings_that_do_not_exist():
-    with pytest.raises(ValueError, match="reduction is 'median'"):
-        ours.StructuredLoss("chain", reduction="median")
+    refused("reduction is 'median'", ours.StructuredLoss, "chain", reduction="median")
     with pytest.raises(ValueError, match="lengths= for a packed one"):
         jax.jit(lambda scores, lengths: ours.decode("chain", scores, lengths))(
             jnp.zeros((5, 2)), jnp.asarray([2, 3])
@@ -433,8 +432,7 @@ def test_settings_may_change_between_calls_and_copies_have_their_own():
     loss.reduction = "sum"
     np.testing.assert_allclose(loss(scores, labels) / 3, mean, rtol=1e-6)
     assert float(loss(scores, labels)) == float(loss(scores, labels, jnp.array([2, 2, 2])))
-    with pytest.raises(ValueError, match="example 1: its length is 3"):
-        loss(scores, labels, [2, 3, 1])
+    refused("example 1: its length is 3", loss, scores, labels, [2, 3, 1])
     flat = scores.reshape(6, 2)
     assert ours.decode("chain", flat, [1, 3, 2]).shape == (6,)
     assert not np.array_equal(ours.decode("chain", flat, [6]), ours.decode("chain", -flat, [3, 3]))

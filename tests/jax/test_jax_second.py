@@ -2,6 +2,7 @@
 
 import numpy as np
 import pytest
+from checks import refused
 
 jax = pytest.importorskip("jax", reason="needs the extra [jax]")
 torch = pytest.importorskip("torch", reason="needs the extra [torch]")
@@ -89,12 +90,10 @@ def test_third_derivatives_and_second_ones_of_marginals_raise(reduction):
         return value({"node": node}).sum()
 
     for third in (jax.hessian(jax.grad(total)), jax.jacrev(jax.jacrev(jax.grad(total)))):
-        with pytest.raises(NotImplementedError, match="'chain' with .*'crf' has no third"):
-            third(node)
+        refused("'chain' with .*'crf' has no third", third, node, error=NotImplementedError)
 
     def square(node):
         return (Marginals("chain")(node) ** 2).sum()
 
     for second in (jax.hessian(square), jax.jacrev(jax.grad(square))):
-        with pytest.raises(NotImplementedError, match="'chain' has no second derivatives"):
-            second(node)
+        refused("'chain' has no second derivatives", second, node, error=NotImplementedError)

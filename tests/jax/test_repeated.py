@@ -1,10 +1,10 @@
 """Calls in turn of one compiled function: native objects are kept from one to the next."""
 
-import threading
 import warnings
 
 import numpy as np
 import pytest
+from checks import in_threads
 
 jax = pytest.importorskip("jax")
 
@@ -134,11 +134,7 @@ def test_threads_have_objects_of_their_own(made):
             except AssertionError:
                 wrong.append(k)
 
-    threads = [threading.Thread(target=run, args=(k,)) for k in range(6)]
-    for one in threads:
-        one.start()
-    for one in threads:
-        one.join()
+    in_threads(run, range(6))
     assert not wrong
     assert len(made) <= 6
 

@@ -4,7 +4,7 @@ import threading
 
 import numpy as np
 import pytest
-from checks import refused, same
+from checks import in_threads, refused, same
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from lp_cases import STRUCTURES, FreePolytopes, WithPolytopes, packed, vectors
@@ -291,11 +291,7 @@ def test_a_plugin_brings_a_backend(registered):
 @pytest.mark.parametrize(
     "oracle, error, message",
     [
-        (
-            "simplex",
-            ValueError,
-            r"unknown lp backend 'simplex'; known: \['cvxpy', 'cvxpy-ilp',",
-        ),
+        ("simplex", ValueError, r"unknown lp backend 'simplex'; known: \['cvxpy', 'cvxpy-ilp',"),
         ("cvxpy", ValueError, "'cvxpy' needs the name of a solver"),
         ("cvxpy:NONE", ValueError, "cvxpy finds no such solver; installed: "),
         (3, TypeError, "oracle is 3, expected None, a name"),
@@ -340,9 +336,7 @@ def test_threads_share_a_decoder():
     def work(k):
         values[k] = [decoder.decode(k, theta)[1] for theta in thetas]
 
-    threads = [threading.Thread(target=work, args=(k,)) for k in range(4)]
-    [t.start() for t in threads]
-    [t.join() for t in threads]
+    in_threads(work, range(4))
     assert all(values[k] == pytest.approx(alone) for k in range(4))
 
 
@@ -406,8 +400,7 @@ def test_declared_polytopes_pass():
 )
 def test_wrong_polytopes_are_caught(kind, message):
     structure = type("Wrong", (WithPolytopes,), {"kind": kind})()
-    with pytest.raises(BrokenPromise, match=message):
-        check_structure(structure, n_cases=2, solvers=())
+    refused(message, check_structure, structure, n_cases=2, solvers=(), error=BrokenPromise)
 
 
 class NoPolytopes:

@@ -136,10 +136,7 @@ NODE = {"node": [1.0, 1.0, 1.0]}
             [LabelConstraint({"edges": [1]})],
             r"constraint 0 names the parts 'edges', expected .*node",
         ),
-        (
-            [LabelConstraint({"node": [1, 1]})],
-            r"shape \(2,\) .*, expected .* \(1, 3\) or \(3,\)",
-        ),
+        ([LabelConstraint({"node": [1, 1]})], r"shape \(2,\) .*, expected .* \(1, 3\) or \(3,\)"),
         ([LabelConstraint({"node": [1, np.nan, 1]})], "expected finite numbers"),
         ([LabelConstraint(NODE), LabelConstraint(NODE, 2, 1)], "constraint 1 .* asks for 2 to 1"),
         ([LabelConstraint({})], "constraint 0 on .* expected parts"),

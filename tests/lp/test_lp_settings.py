@@ -91,8 +91,7 @@ def test_set_params_checks_as_the_constructor_does():
     ],
 )
 def test_wrong_settings_are_refused(make, message):
-    with pytest.raises(ValueError, match=message):
-        make()
+    refused(message, make)
 
 
 @pytest.mark.parametrize("oracle", ["cvxpy:OSQP,eps_ab=1e-8", "cvxpy:CLARABEL,tol=1"])

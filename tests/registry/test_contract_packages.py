@@ -1,14 +1,11 @@
 """Packages written against an earlier number of the Python contract: installed, run unchanged."""
 
 import hashlib
-import importlib.util
 import re
-import subprocess
-import sys
 from pathlib import Path
 
 import pytest
-from programs import Programs
+from programs import installed
 
 PACKAGES = Path(__file__).parents[1] / "third_party"
 # They are never edited: their number promises that they run as they are.
@@ -33,18 +30,7 @@ def test_they_are_what_they_were(name):
 @pytest.fixture(scope="module")
 def run(tmp_path_factory):
     """Return a function that runs a program where the package for contract 1.0 is installed."""
-    if importlib.util.find_spec("setuptools") is None:
-        pytest.skip("setuptools is not installed")
-    folder = tmp_path_factory.mktemp("contract")
-    source = PACKAGES / "structsolve-steps"
-    (folder / "steps").mkdir()
-    for path in filter(Path.is_file, source.iterdir()):
-        (folder / "steps" / path.name).write_bytes(path.read_bytes())
-    install = [sys.executable, "-m", "pip", "install", "--quiet", "--no-deps", "--no-index"]
-    install += ["--no-build-isolation", "--disable-pip-version-check", "--target", "site"]
-    done = subprocess.run([*install, "./steps"], cwd=folder, capture_output=True, text=True)
-    assert done.returncode == 0, done.stderr[-3000:]
-    return Programs(sys.executable, folder, PYTHONPATH=str(folder / "site")).run
+    return installed(tmp_path_factory.mktemp("contract"), [PACKAGES / "structsolve-steps"]).run
 
 
 def test_it_is_loaded_with_warnings_that_say_what_to_write(run):

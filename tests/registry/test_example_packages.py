@@ -8,7 +8,7 @@ import sys
 from pathlib import Path
 
 import pytest
-from programs import Programs
+from programs import Programs, installed
 
 EXAMPLES = Path(__file__).parents[2] / "docs" / "examples"
 PACKAGES = ("segments", "grid_paths", "parts")
@@ -19,21 +19,8 @@ pytestmark = pytest.mark.skipif(not EXAMPLES.exists(), reason="installed without
 @pytest.fixture(scope="module")
 def run(tmp_path_factory):
     """Return a function that runs a program where both packages are installed."""
-    # Not imported: setuptools wants to come before distutils.
-    if importlib.util.find_spec("setuptools") is None:
-        pytest.skip("setuptools is not installed")
     folder = tmp_path_factory.mktemp("packages")
-    for package in PACKAGES:
-        (folder / package).mkdir()
-        for path in (EXAMPLES / package).iterdir():
-            if path.is_file():
-                (folder / package / path.name).write_bytes(path.read_bytes())
-    install = [sys.executable, "-m", "pip", "install", "--quiet", "--no-deps", "--no-index"]
-    install += ["--no-build-isolation", "--disable-pip-version-check", "--target", "site"]
-    install += [f"./{package}" for package in PACKAGES]
-    done = subprocess.run(install, cwd=folder, capture_output=True, text=True, check=False)
-    assert done.returncode == 0, done.stderr[-3000:]
-    return Programs(sys.executable, folder, PYTHONPATH=str(folder / "site")).run
+    return installed(folder, [EXAMPLES / package for package in PACKAGES]).run
 
 
 @pytest.mark.parametrize("package", PACKAGES)

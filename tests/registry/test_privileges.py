@@ -8,7 +8,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from checks import plugin_of, refused, reloaded, same
+from checks import plugged, plugin_of, refused, reloaded, same
 from data import chains, classes
 from outside_cases import CASES, NETWORK, TREE
 from shell import fails, works
@@ -52,9 +52,8 @@ def copies():
     """Return all copies, registered as an external plugin."""
     named = [Named(f"outside-{name}", copy_of(name), "a copy") for name in CASES]
     module = plugin_of("plugin_from_outside", structsolve_structures=lambda: named)
-    registry.default().register(module, "copies")
-    yield
-    registry.default().unregister(module)
+    with plugged(module, "copies"):
+        yield
 
 
 def test_no_structure_is_left_out():

@@ -3,12 +3,11 @@
 import logging
 import re
 import sys
-import threading
 from types import ModuleType
 
 import numpy as np
 import pytest
-from checks import refused
+from checks import in_threads, plugged, refused
 from python_structures import PyChainStructure
 
 import structsolve
@@ -243,12 +242,7 @@ def test_operators_are_told_what_is_for_training(registered):
 @pytest.mark.parametrize(
     "ask, hook, answer, expected",
     [
-        (
-            ask_oracle,
-            "structsolve_oracle",
-            "text",
-            r"str .*expected a callable that takes",
-        ),
+        (ask_oracle, "structsolve_oracle", "text", r"str .*expected a callable that takes"),
         (ask_oracle, "structsolve_oracle", Parts, r"Parts .*expected structsolve.operators.Oracle"),
         (ask_parts, "structsolve_parts", Oracle, r"Oracle .*expected .*operators.Parts"),
         (
@@ -380,11 +374,8 @@ def test_wrapper_plugins_may_count(registered, packed):
 
     module = ModuleType("counting_plugin")
     module.structsolve_oracle = hookimpl(structsolve_oracle, wrapper=True)
-    registry.default().register(module)
-    try:
+    with plugged(module):
         ask_oracle(packed[0])
-    finally:
-        registry.default().unregister(module)
     assert seen == ["PythonOracle"]
 
 
@@ -423,11 +414,7 @@ def test_a_plugin_may_ask_for_structures_while_it_is_imported(install, monkeypat
 def test_many_threads_get_one_registry(monkeypatch):
     monkeypatch.setattr(registry, "_registry", None)
     seen = []
-    threads = [threading.Thread(target=lambda: seen.append(registry.default())) for _ in range(8)]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
+    in_threads(lambda k: seen.append(registry.default()), range(8))
     assert len({id(r) for r in seen}) == 1
     assert "chain" in seen[0].names("structures")
 

@@ -7,7 +7,7 @@ from types import SimpleNamespace
 
 import numpy as np
 import pytest
-from checks import plugin_of, refused
+from checks import plugged, plugin_of, refused
 from python_structures import PyChainStructure
 from sklearn.model_selection import GridSearchCV
 
@@ -244,14 +244,11 @@ def script(**more):
 
 
 def test_plugins_of_a_script_reach_workers(reload):
-    registry.default().register(script())
-    try:
+    with plugged(script()):
         model = StructuredSVM("scripted", max_iter=2, tol=0.9)
         search = GridSearchCV(model, {"alpha": [0.1, 1.0]}, cv=2, n_jobs=2, error_score="raise")
         assert np.isfinite(search.fit(X * 2, Y * 2).cv_results_["mean_test_score"]).all()
         sent = pickle.dumps(search.best_estimator_)
-    finally:
-        registry.default().unregister(registry.default().plugins[-1].module)
     loaded = reload()
     assert "scripted" not in loaded.names("structures")
     model = pickle.loads(sent)
@@ -302,12 +299,9 @@ def test_what_a_factory_makes_is_checked(kind, made):
         "solvers": lambda: StructuredSVM("chain", solver="odd").fit(X, Y),
         "structures": lambda: StructuredSVM("odd").fit(X, Y),
     }
-    registry.default().register(plugin)
-    try:
-        with pytest.raises((TypeError, ValueError), match=f"{kind[:-1]} 'odd': its plugin made .*"):
-            uses[kind]()
-    finally:
-        registry.default().unregister(plugin)
+    message = f"{kind[:-1]} 'odd': its plugin made .*"
+    with plugged(plugin), pytest.raises((TypeError, ValueError), match=message):
+        uses[kind]()
 
 
 @pytest.mark.parametrize("value", [None, "high", [1.0]])
@@ -317,12 +311,8 @@ def test_a_metric_that_returns_no_number_is_named(value):
         structsolve_metrics=lambda: [Named("odd", lambda: lambda model, X, y: value, "a test")],
     )
     model = StructuredSVM("chain", max_iter=1, tol=0.5).fit(X, Y)
-    registry.default().register(plugin)
-    try:
-        with pytest.raises(TypeError, match="metric 'odd': its scorer returned"):
-            model.score(X, Y, metric="odd")
-    finally:
-        registry.default().unregister(plugin)
+    with plugged(plugin), pytest.raises(TypeError, match="metric 'odd': its scorer returned"):
+        model.score(X, Y, metric="odd")
 
 
 def test_metrics_of_one_name_are_told_apart_everywhere():
@@ -331,15 +321,10 @@ def test_metrics_of_one_name_are_told_apart_everywhere():
         return plugin_of(name, structsolve_metrics=lambda: [named])
 
     made = [scoring("first_odd", 0.25), scoring("second_odd", 0.5)]
-    for plugin in made:
-        registry.default().register(plugin)
-    try:
+    with plugged(made[0]), plugged(made[1]):
         assert structsolve.get_scorer("first_odd:odd")(None, X, Y) == 0.25
         search = structsolve.StructuredSVMCV("chain", alphas=[1.0], cv=2, tol=0.5)
         refused("'first_odd:odd' or", search.set_params(scoring="odd").fit, X, Y)
         assert search.set_params(scoring="first_odd:odd").fit(X, Y).alpha_ == 1.0
         _check_scoring("second_odd:odd")
         refused("'third_odd:odd': unknown", _check_scoring, "third_odd:odd", error=UsageError)
-    finally:
-        for plugin in made:
-            registry.default().unregister(plugin)

@@ -4,10 +4,10 @@ from functools import partial
 
 import numpy as np
 import pytest
-from checks import plugin_of
+from checks import plugged, plugin_of
 from python_structures import PyChainSpace
 
-from structsolve import StructuredSVM, registry
+from structsolve import StructuredSVM
 from structsolve.hookspecs import hookimpl
 from structsolve.structure.ask import POWERS, ask_power, make_layout
 from structsolve.structure.python_operators import PythonOracle
@@ -33,9 +33,8 @@ def replaced():
             return partial(PythonOracle, Counted.of(space))
 
     module = plugin_of("another_oracle", structsolve_oracle=structsolve_oracle)
-    registry.default().register(module, "another-oracle")
-    yield asked
-    registry.default().unregister(module)
+    with plugged(module, "another-oracle"):
+        yield asked
 
 
 SETTINGS = {

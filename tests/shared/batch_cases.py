@@ -8,6 +8,9 @@ import numpy as np
 from structsolve import get_structure
 from structsolve.batch import Scores, score_space
 
+#: Surrogates of structures with marginals.
+SURROGATES = ["margin", "slack", "crf", "sparsemap", "probloss", "unit-margin", "max-min"]
+
 
 def _chain(rng, n, edge=False):
     space = score_space(get_structure("chain", start_end=bool(rng.integers(2))), 3, edge=edge)

@@ -1,12 +1,15 @@
 """Helpers of many tests: refusals, models in files, interrupted runs, plugins."""
 
+import threading
+import tracemalloc
+from contextlib import contextmanager
 from types import ModuleType
 
 import numpy as np
 import pytest
 
 import structsolve
-from structsolve import hookimpl
+from structsolve import hookimpl, registry
 from structsolve.testing import check_structure
 
 # Parts of the conformance kit that test a structure's oracle.
@@ -73,6 +76,36 @@ def check_oracle(structure, numbers, size=3):
         check_structure(
             structure, "hamming", n_cases=1, size=size, random_state=number, solvers=(), only=ORACLE
         )
+
+
+def in_threads(call, arguments):
+    """Call with each argument in a thread of its own, all at once."""
+    threads = [threading.Thread(target=call, args=(one,)) for one in arguments]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+
+
+@contextmanager
+def memory_below(most):
+    """Check that Python and NumPy never take more bytes."""
+    tracemalloc.start()
+    try:
+        yield
+        assert tracemalloc.get_traced_memory()[1] < most
+    finally:
+        tracemalloc.stop()
+
+
+@contextmanager
+def plugged(plugin, name=None):
+    """Register a plugin with the default registry for a while."""
+    registry.default().register(plugin, name)
+    try:
+        yield
+    finally:
+        registry.default().unregister(plugin)
 
 
 def plugin_of(module_name, **hooks):

@@ -6,6 +6,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from structsolve import StructuredSVM
+
 needs_data = pytest.mark.skipif(
     "STRUCTSOLVE_DATA" not in os.environ,
     reason="STRUCTSOLVE_DATA is not set: real data sets are not at hand",
@@ -32,12 +34,25 @@ def chains(n=30, n_features=6, n_classes=3, longest=6, seed=0, noise=1.0):
     return X, Y
 
 
+def fitted(X, Y, **settings):
+    """Return a model of chains, trained far."""
+    settings = {"alpha": 0.05, "tol": 1e-6, "max_iter": 500, **settings}
+    return StructuredSVM("chain", **settings).fit(X, Y)
+
+
 def classes(n=60, n_features=5, n_classes=3, seed=0):
     """Return random points in classes."""
     rng = np.random.default_rng(seed)
     y = rng.integers(0, n_classes, n)
     centres = rng.normal(size=(n_classes, n_features)) * 2
     return centres[y] + rng.normal(size=(n, n_features)), y
+
+
+def flat(n=60, seed=0):
+    """Return rows of one of three classes named by letters."""
+    rng = np.random.default_rng(seed)
+    y = rng.integers(3, size=n)
+    return np.eye(3)[y] + rng.normal(size=(n, 3)), np.array(list("abc"))[y]
 
 
 def ocr_letters():

@@ -1,9 +1,11 @@
 """Compare operators of one example with an enumeration of its labels."""
 
+import functools
+
 import numpy as np
 import pytest
 
-from structsolve.structure import calls
+from structsolve.structure import calls, projection_calls
 from structsolve.structure.ask import make_layout
 
 NONE = -np.inf
@@ -38,14 +40,15 @@ class Enumerated:
     huge = 1e4
     rounding = rounding_of_marginals = 1e-14
 
+    powers = ("kbest", "max-marginals", "counts")
+
     def bind(self, space, examples):
         """Make all operators of an exact structure."""
         self.space, self.examples = space, examples
-        layout = make_layout(space, examples)
+        self.layout = layout = make_layout(space, examples)
         self.oracle, self.parts = space.make_oracle()(layout), space.make_parts()(layout)
-        self.kbest, self.max_marginals, self.counts = (
-            space.make_power(name)(layout) for name in ("kbest", "max-marginals", "counts")
-        )
+        for name in self.powers:
+            setattr(self, name.replace("-", "_"), space.make_power(name)(layout))
         self.projection = space.make_projection("entropy")(layout)
 
     def theta(self, kind, rng):
@@ -88,12 +91,17 @@ class Enumerated:
 
     def check_best(self, theta):
         """Check the best label, and for every state of every node the best label that has it."""
+        label, value = self.check_argmax(theta)
+        scores, close = self.scores(theta), self.close(theta)
+        best = calls.max_marginals(self.max_marginals, self.number, theta, max(self.states))
+        np.testing.assert_allclose(best, self.best_of_states(scores, best.shape), **close)
+        return label, value
+
+    def check_argmax(self, theta):
         scores, close = self.scores(theta), self.close(theta)
         label, value, bound = calls.argmax(self.oracle, self.number, theta)
         assert bound == value
         np.testing.assert_allclose([value, scores[self.rows(label)]], scores.max(), **close)
-        best = calls.max_marginals(self.max_marginals, self.number, theta, max(self.states))
-        np.testing.assert_allclose(best, self.best_of_states(scores, best.shape), **close)
         return label, value
 
     def best_of_states(self, scores, shape):
@@ -129,6 +137,11 @@ class Enumerated:
         return counts, labels, values
 
     def check_marginals(self, theta):
+        _, marginals = self.check_distribution(theta, len(self.states))
+        np.testing.assert_allclose(self.views(marginals)["node"].sum(axis=1), 1, rtol=1e-13)
+
+    def check_distribution(self, theta, roundings=1):
+        """Check the sum over labels and the marginals; return probabilities and marginals."""
         scores = self.scores(theta)
         marginals, value, bound = calls.project(self.projection, self.number, theta)
         assert bound == value
@@ -138,12 +151,12 @@ class Enumerated:
         weights = np.exp(scores - top)
         total = top + np.log(weights.sum())
         np.testing.assert_allclose(value, total, rtol=1e-13, atol=1e-13 * scale)
-        atol = self.rounding_of_marginals * scale * len(self.states)
-        expected = weights @ self.matrix / weights.sum()
-        np.testing.assert_allclose(marginals, expected, rtol=1e-9, atol=atol)
+        weights /= weights.sum()
+        atol = self.rounding_of_marginals * scale * roundings
+        np.testing.assert_allclose(marginals, weights @ self.matrix, rtol=1e-9, atol=atol)
         assert (marginals[np.isneginf(theta)] == 0).all()
         assert (marginals[(self.matrix == 0).all(axis=0)] == 0).all()  # padding too
-        np.testing.assert_allclose(self.views(marginals)["node"].sum(axis=1), 1, rtol=1e-13)
+        return weights, marginals
 
     def check_parts(self, rng, shortest=False):
         """Check parts of labels and of differences; `shortest`: without zeros and repetition."""
@@ -162,3 +175,41 @@ class Enumerated:
             assert (dense(apart) == expected).all()
             assert not shortest or len(apart[0]) == np.count_nonzero(expected)
         assert calls.difference(self.parts, self.number, label, label)[0].size == 0
+
+
+class Listed(Enumerated):
+    """Labels that are not all combinations of states."""
+
+    rounding, rounding_of_marginals = 1e-13, 1e-12
+    powers = ("kbest",)
+
+    @functools.cached_property
+    def places(self):
+        return {tuple(label): j for j, label in enumerate(self.labels.tolist())}
+
+    def rows(self, labels):
+        if np.ndim(labels) == 1:
+            return self.places[tuple(labels)]
+        return [self.places[tuple(label)] for label in np.asarray(labels).tolist()]
+
+    def check_best(self, theta):
+        return self.check_argmax(theta)
+
+    def check_marginals(self, theta):
+        """Check the marginals, and their derivative along a direction."""
+        weights, _ = self.check_distribution(theta)
+        direction = np.random.default_rng(0).normal(size=self.size)
+        direction[(self.matrix == 0).all(axis=0)] = 0
+        along = self.matrix @ direction
+        moved = projection_calls.derivative(self.projection, self.number, theta, direction)
+        covariance = (weights * (along - weights @ along)) @ self.matrix
+        np.testing.assert_allclose(moved, covariance, rtol=1e-8, atol=1e-8 * self.scale(theta))
+
+    def check_samples(self, rng):
+        """Check that labels are drawn with their probabilities."""
+        theta = self.theta("normal", rng)
+        p = np.exp(self.scores(theta))
+        size = 20000
+        drawn = projection_calls.sample(self.projection, 0, theta, rng.random((size, self.n)))
+        share = np.bincount(self.rows(drawn), minlength=len(p)) / size
+        np.testing.assert_allclose(share, p / p.sum(), atol=4 * 0.5 / np.sqrt(size))

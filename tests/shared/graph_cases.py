@@ -8,6 +8,7 @@ from enumeration import NONE, Enumerated
 
 from structsolve.lp import ask_oracle
 from structsolve.plugins.mrf import MRFStructure
+from structsolve.plugins.mrf.tables._model import GraphModel
 from structsolve.structure import calls
 from structsolve.structure.ask import ask_parts, ask_power, make_layout
 
@@ -273,3 +274,12 @@ def random_graph(rng, most=5, states=(2, 3), forest=False):
         edges = [tuple(rng.permutation(e)) for e in edges]
     order = rng.permutation(len(edges))
     return rng.choice(states, n), np.array([edges[k] for k in order], dtype=int).reshape(-1, 2)
+
+
+def complete(rng, n, strength=1.0, field=1.0):
+    """Return a two-state model of all pairs, with random tables."""
+    ends = np.transpose(np.triu_indices(n, 1))
+    m = len(ends)
+    return GraphModel(
+        [2] * n, ends, rng.normal(size=2 * n) * field, rng.normal(size=4 * m) * strength
+    )

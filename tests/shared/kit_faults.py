@@ -15,9 +15,10 @@ import time
 import warnings
 from pathlib import Path
 
-import wrong_projections  # noqa: F401  it adds to WRONG
 from wrong_compiled import COMPILED, LOSSES, SURROGATES, structure_with, surrogate_with
 from wrong_kits import KITS
+from wrong_projections import PROJECTIONS
+from wrong_spaces import SPACES
 from wrong_structures import SLOW, WRONG
 
 import structsolve
@@ -43,7 +44,7 @@ def said(kit, *args, **options):
 
 def in_python():
     """Yield faults in Python: kit, name, its message, and the expected message."""
-    for param in WRONG + SLOW:
+    for param in WRONG + PROJECTIONS + SPACES + SLOW:
         structure_class, message = param.values
         counted = {"clock": structure_class.clock} if hasattr(structure_class, "clock") else {}
         text = said(check_structure, structure_class(), n_cases=2, solvers=(), **counted)

@@ -4,15 +4,19 @@ That and SciPy take five times as long to import as all that is tested, and know
 """
 
 import atexit
+import importlib.util
 import json
 import os
+import re
 import subprocess
 import sys
 import traceback
+from pathlib import Path
 from types import ModuleType
 
 import numpy as np
 
+SHARED = os.path.dirname(os.path.abspath(__file__))
 SERVERS: dict = {}  # of this process, by interpreter
 
 
@@ -59,7 +63,7 @@ class Programs:
                 stdin=subprocess.PIPE,
                 stdout=subprocess.PIPE,
                 text=True,
-                cwd=os.path.dirname(__file__),
+                cwd=SHARED,
                 env={**os.environ, "PYTHONPATH": ""},
             )
             atexit.register(lambda: (server.stdin.close(), server.wait()))
@@ -72,6 +76,35 @@ class Programs:
 def in_fork(code, *arguments, folder=".", **environ):
     """Run a program with this interpreter; return its status, output and messages."""
     return Programs(sys.executable, os.path.abspath(folder), **environ).ended(code, *arguments)
+
+
+def installed(folder, packages):
+    """Install packages, given as folders of files, beside each other; return programs with them."""
+    import pytest  # the server has none
+
+    # Not imported: setuptools wants to come before distutils.
+    if importlib.util.find_spec("setuptools") is None:
+        pytest.skip("setuptools is not installed")
+    for package in packages:
+        (folder / package.name).mkdir()
+        for path in filter(Path.is_file, package.iterdir()):
+            (folder / package.name / path.name).write_bytes(path.read_bytes())
+    install = [sys.executable, "-m", "pip", "install", "--quiet", "--no-deps", "--no-index"]
+    install += ["--no-build-isolation", "--disable-pip-version-check", "--target", "site"]
+    install += [f"./{package.name}" for package in packages]
+    done = subprocess.run(install, cwd=folder, capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr[-3000:]
+    return Programs(sys.executable, folder, PYTHONPATH=str(folder / "site"))
+
+
+def fuzzed(work):
+    """Run cases of the fuzzer; return target, number of cases and of refused ones for each."""
+    script, shared = f"from fuzz.worker import report; exit(report({work!r}))", SHARED
+    told = in_fork(script, folder=shared, PYTHONPATH=shared, OMP_NUM_THREADS="1")
+    status, out, error = told
+    assert status == 0, out + error[-2000:]
+    told = re.findall(r"^(\w+) (\d+) (\d+)$", out, re.M)
+    return [(target, int(count), int(refused)) for target, count, refused in told]
 
 
 def by_instructions(file, folder, versions):

@@ -25,6 +25,15 @@ def works(capsys, *argv):
     return out
 
 
+def run(capsys, folder, file, *options):
+    """Fit on a file; return what predict prints, and score as JSON."""
+    model = folder / "m.structsolve"
+    out = works(capsys, "fit", folder / file, "--model", model, *options)
+    assert out.splitlines()[-1].split() == ["saved", str(model)]
+    lines = works(capsys, "predict", model, folder / file).splitlines()
+    return lines, json.loads(works(capsys, "score", model, folder / file, "--json")), model
+
+
 class TableReader(Reader):
     """A line of JSON for each sequence: features by name, and labels."""
 

@@ -121,6 +121,52 @@ def check_sums(run, atol):
     assert run.loop.b_total == pytest.approx(total, rel=1e-12, abs=atol)
 
 
+def check_bounds(history, best, estimates=False):
+    """Check bounds by the last record of another run; `estimates`: only certified primal values."""
+    for record in history:
+        assert record["dual"] <= best["primal"] * (1 + 1e-9)
+        if record["certified"] or not estimates:
+            assert record["primal"] >= best["dual"] * (1 - 1e-9)
+
+
+def check_threads(start, passes, jobs=(1, 2, 3, 8)):
+    """Check that runs from `start(n_jobs)` are the same to the last bit."""
+    outcomes = []
+    for n_jobs in jobs:
+        run = start(n_jobs)
+        records = [run.step() for _ in range(passes)]
+        outcomes.append((run.weights().tobytes(), [(r["primal"], r["dual"]) for r in records]))
+    assert all(outcome == outcomes[0] for outcome in outcomes[1:])
+
+
+def check_continued(start, passes, cut, path):
+    """Check that a run from `start(seed)` goes on from a file, whatever the seed after it.
+
+    Returns the whole run with its records, the run of `cut` passes, and the one that went on.
+    """
+    whole, first = start(0), start(0)
+    expected = [whole.step() for _ in range(passes)]
+    records = [first.step() for _ in range(cut)]
+    rest = through_file(first, start(7), path)
+    assert records + [rest.step() for _ in range(passes - cut)] == expected
+    assert np.array_equal(rest.weights(), whole.weights())
+    return whole, expected, first, rest
+
+
+def move_over(run, batches, rng):
+    """Make a pass over each batch; return their union, and the order of all visits."""
+    written, order = [], []
+    for batch in batches:
+        run.move_to(batch.problem)
+        run.step()
+        order.append(len(written) + rng.permutation(batch.problem.n))
+        written += batch.written
+    joined = batches[0]
+    joined.written = written
+    joined.problem.weights = np.full(len(written), 1 / len(written))
+    return joined, np.concatenate(order)
+
+
 def through_file(run, fresh, path):
     """Return `fresh` in the state of `run`, restored from a checkpoint file."""
     container.write(path, "checkpoint", *run.state())

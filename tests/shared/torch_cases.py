@@ -221,10 +221,7 @@ def multilabel(rng, n=3, L=3):
 def mrf(rng, n=3, K=2, longest=3):
     sizes = rng.integers(1, longest + 1, n)
     edges = [[[int(rng.integers(v)), v] for v in range(1, size)] for size in sizes]
-    scores = {
-        "node": tensor(rng, n, longest, K),
-        "pair": tensor(rng, n, longest - 1, K, K),
-    }
+    scores = {"node": tensor(rng, n, longest, K), "pair": tensor(rng, n, longest - 1, K, K)}
 
     def score(i, y):
         s = sum(scores["node"][i, v, k] for v, k in enumerate(y))

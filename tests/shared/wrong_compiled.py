@@ -59,10 +59,7 @@ COMPILED = [
 ]
 #: Faults of a compiled margin, as check_surrogate tells them.
 SURROGATES = [
-    (
-        "slope-turned",
-        r"is exact, so its bound is its cut's value|at least its cut's value",
-    ),
+    ("slope-turned", r"is exact, so its bound is its cut's value|at least its cut's value"),
     ("bound-too-low", r"gives a bound of at least its cut's value"),
     ("bound-above", r"is exact, so its bound is its cut's value"),
     ("not-augmented", r"is convex: no cut lies above the bound elsewhere|is at least 0"),

@@ -2,7 +2,9 @@
 
 import numpy as np
 from python_structures import PyChainSpace, PyChainStructure
-from wrong_structures import wrong, wrong_answers
+from wrong_structures import collector
+
+PROJECTIONS, wrong, wrong_answers = collector()
 
 
 class Chances(PyChainSpace):

@@ -274,8 +274,7 @@ def test_what_a_visit_raises_comes_out_and_the_state_is_whole(error, told, jobs)
     run = begin(BCFW(batch=6), problem, ALPHA, n_jobs=jobs)
     run.step()
     surrogate.armed = error
-    with pytest.raises((KeyboardInterrupt, ValueError), match=told):
-        run.step()
+    refused(told, run.step, error=(KeyboardInterrupt, ValueError))
     check_sums(run, 1e-12)
     surrogate.armed = None
     history = follow(run, 1e-4)

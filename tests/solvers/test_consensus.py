@@ -8,7 +8,16 @@ from checks import refused
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from reference.objectives import primal
-from solver_cases import begin, follow, make_case, narrow, through_file
+from solver_cases import (
+    begin,
+    check_bounds,
+    check_continued,
+    check_threads,
+    follow,
+    make_case,
+    narrow,
+    through_file,
+)
 
 import structsolve
 from structsolve import Problem, StructuredSVM, make_strips
@@ -67,13 +76,8 @@ def test_it_comes_to_the_optimum_of_bcfw(name, metric):
 @pytest.mark.parametrize("metric", METRICS)
 @pytest.mark.parametrize("name", ["chain", "multilabel", "mrf"])
 def test_threads_change_no_bit(name, metric):
-    outcomes = []
-    for n_jobs in (1, 2, 3, 8):
-        solver = ConsensusADMM(n_shards=5, metric=metric)
-        run = begin(solver, problem_of(name), 0.05, n_jobs=n_jobs)
-        records = [run.step() for _ in range(7)]
-        outcomes.append((run.weights().tobytes(), [(r["primal"], r["dual"]) for r in records]))
-    assert all(outcome == outcomes[0] for outcome in outcomes[1:])
+    solver = ConsensusADMM(n_shards=5, metric=metric)
+    check_threads(lambda n_jobs: begin(solver, problem_of(name), 0.05, n_jobs=n_jobs), 7)
 
 
 def test_shards_go_side_by_side():
@@ -105,15 +109,10 @@ def test_shards_go_side_by_side():
 @pytest.mark.parametrize("cut", [1, 2, 5])
 def test_a_checkpoint_continues_to_the_last_bit(cut, metric, tmp_path):
     solver, alpha = ConsensusADMM(n_shards=3, metric=metric), 0.05
-    whole = begin(solver, problem_of("chain"), alpha)
-    expected = [whole.step() for _ in range(9)]
-    first = begin(solver, problem_of("chain"), alpha)
-    first_records = [first.step() for _ in range(cut)]
     # Another seed draws other shards, but those of the file are used.
-    rest = through_file(first, begin(solver, problem_of("chain"), alpha, seed=7), tmp_path / "run")
-    records = first_records + [rest.step() for _ in range(9 - cut)]
-    assert records == expected
-    assert np.array_equal(rest.weights(), whole.weights())
+    whole, _, first, rest = check_continued(
+        lambda seed: begin(solver, problem_of("chain"), alpha, seed), 9, cut, tmp_path / "run"
+    )
     # Transformed features exist once, whoever asks for their bytes.
     assert rest.memory()["examples"] == whole.memory()["examples"]
     assert metric == "identity" or rest.metric._made == (None, None)
@@ -148,9 +147,7 @@ def test_the_penalty_grows_where_shards_stay_apart(metric):
     history = follow(run, 1e-2, 300)
     # Initially they were 75 in the spectral metric, and above 300 otherwise.
     assert len(history) <= 120 and run.rho > 2 * first
-    for record in history:
-        assert record["dual"] <= best["primal"] * (1 + 1e-9)
-        assert record["primal"] >= best["dual"] * (1 - 1e-9)
+    check_bounds(history, best)
     fixed = begin(ConsensusADMM(penalty=12.0, metric=metric), problem, alpha)
     first = fixed.rho
     for _ in range(30):
@@ -177,15 +174,11 @@ def test_the_penalty_falls_where_the_consensus_is_slow():
 
 @pytest.mark.parametrize("cut", [12, 28])
 def test_a_checkpoint_knows_how_the_penalty_has_changed(cut, tmp_path):
-    problem, alpha, rounds = narrow(), 1e-3, 32
-    whole = begin(ConsensusADMM(), problem, alpha)
-    expected = [whole.step() for _ in range(rounds)]
-    first = begin(ConsensusADMM(), problem, alpha)
-    records = [first.step() for _ in range(cut)]
+    problem, alpha = narrow(), 1e-3
+    whole, _, first, _ = check_continued(
+        lambda seed: begin(ConsensusADMM(), problem, alpha, seed), 32, cut, tmp_path / "run"
+    )
     assert (first.stronger, whole.stronger) == (1.0 if cut == 12 else 3.0, 3.0)
-    rest = through_file(first, begin(ConsensusADMM(), problem, alpha), tmp_path / "run")
-    assert records + [rest.step() for _ in range(rounds - cut)] == expected
-    assert np.array_equal(rest.weights(), whole.weights())
 
 
 @pytest.mark.parametrize("metric", METRICS)
@@ -198,9 +191,7 @@ def test_another_alpha_goes_on_from_the_same_duals(alphas, metric):
     warm = follow(run, 1e-3, 400)
     cold = follow(begin(BCFW(), problem, alphas[1]), 1e-6)[-1]
     assert relative_gap(warm[-1]) <= 1e-3
-    for record in warm:
-        assert record["dual"] <= cold["primal"] * (1 + 1e-9)
-        assert record["primal"] >= cold["dual"] * (1 - 1e-9)
+    check_bounds(warm, cold)
     # With a larger alpha the old variables lower the dual less: it exceeds the old one at once.
     if alphas[1] > alphas[0]:
         assert warm[0]["dual"] > old["dual"] > 0
@@ -236,9 +227,7 @@ def test_a_round_that_was_broken_off_harms_no_later_one(after, n_jobs):
     calls[1] = 10**9
     records = follow(run, 1e-3, 400)
     assert relative_gap(records[-1]) <= 1e-3
-    for record in records:
-        assert record["dual"] <= best["primal"] * (1 + 1e-9)
-        assert record["primal"] >= best["dual"] * (1 - 1e-9)
+    check_bounds(records, best)
 
 
 def test_estimators_take_it_by_name_with_a_warm_start():

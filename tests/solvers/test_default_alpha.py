@@ -2,23 +2,17 @@
 
 import gc
 import logging
-import tracemalloc
 import warnings
 import weakref
 
 import numpy as np
 import pytest
 import scipy.sparse as sp
+from checks import memory_below
 from sklearn.base import clone
 
 import structsolve
-from structsolve import (
-    ConditionalRiskMinimizer,
-    CostMatrix,
-    ExtremeSVM,
-    HierarchicalSVM,
-    LatentSVM,
-)
+from structsolve import ConditionalRiskMinimizer, CostMatrix, ExtremeSVM, HierarchicalSVM, LatentSVM
 from structsolve import StructuredSVM as SVM
 from structsolve.estimators.alpha import UNKNOWN, default_alpha, feature_square
 from structsolve.estimators.collapse import collapse
@@ -218,12 +212,9 @@ def test_it_holds_few_vectors_as_long_as_the_weights():
     space, examples = structsolve.get_structure("multiclass").make_space(X, np.arange(n) % 4)
     problem = Problem(space, examples)
     default_alpha(problem)
-    tracemalloc.start()
-    default_alpha(problem)
-    most = tracemalloc.get_traced_memory()[1]
-    tracemalloc.stop()
     # The weights 0, the partial sum of a cut, and the cut.
-    assert most < 3.2 * 8 * problem.dim
+    with memory_below(3.2 * 8 * problem.dim):
+        default_alpha(problem)
 
 
 def test_the_run_is_gone_before_the_model_is_made(monkeypatch):

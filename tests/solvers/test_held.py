@@ -4,7 +4,15 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from solver_cases import begin, follow, through_file, word_data
+from solver_cases import (
+    begin,
+    check_bounds,
+    check_continued,
+    check_threads,
+    follow,
+    through_file,
+    word_data,
+)
 
 import structsolve
 from structsolve import Problem
@@ -27,12 +35,6 @@ def optimum(problem, alpha):
     return best
 
 
-def holds(records, best):
-    for record in records:
-        assert record["dual"] <= best["primal"] * (1 + 1e-9)
-        assert record["primal"] >= best["dual"] * (1 - 1e-9)
-
-
 @settings(max_examples=40)
 @given(
     structure=st.sampled_from(["chain", "multiclass"]),
@@ -50,7 +52,7 @@ def test_bounds_hold_and_meet(structure, n, n_shards, states, values, fit_interc
     run = begin(ConsensusADMM(n_shards, certify_every=1), problem, alpha, seed, tol=1e-3)
     assert run.common is not None
     records = follow(run, 1e-3, 400)
-    holds(records, best)
+    check_bounds(records, best)
     assert relative_gap(records[-1]) <= 1e-3
     value, _ = problem.primal(run.weights(), alpha)
     assert value == pytest.approx(records[-1]["primal"], rel=1e-12)
@@ -104,25 +106,16 @@ def test_shards_move_only_the_weights_of_their_features():
 
 
 def test_threads_change_no_bit():
-    outcomes = []
-    for n_jobs in (1, 2, 3, 8):
-        run = begin(ConsensusADMM(5), words(), 0.05, n_jobs=n_jobs)
-        records = [run.step() for _ in range(9)]
-        outcomes.append((run.weights().tobytes(), [(r["primal"], r["dual"]) for r in records]))
-    assert all(outcome == outcomes[0] for outcome in outcomes[1:])
+    check_threads(lambda n_jobs: begin(ConsensusADMM(5), words(), 0.05, n_jobs=n_jobs), 9)
 
 
 @pytest.mark.parametrize("cut", [1, 2, 6])
 def test_a_checkpoint_continues_to_the_last_bit(cut, tmp_path):
     solver, alpha = ConsensusADMM(n_shards=3), 0.05
-    whole = begin(solver, words(), alpha)
-    expected = [whole.step() for _ in range(13)]
-    first = begin(solver, words(), alpha)
-    records = [first.step() for _ in range(cut)]
     # Another seed draws other shards, but those of the file are used.
-    rest = through_file(first, begin(solver, words(), alpha, seed=7), tmp_path / "run")
-    assert records + [rest.step() for _ in range(13 - cut)] == expected
-    assert np.array_equal(rest.weights(), whole.weights())
+    whole, _, _, rest = check_continued(
+        lambda seed: begin(solver, words(), alpha, seed), 13, cut, tmp_path / "run"
+    )
     for run in (rest, whole):
         run.continue_at(2 * alpha)
     assert rest.step() == whole.step()
@@ -152,7 +145,7 @@ def test_another_alpha_goes_on_from_the_same_duals(alphas):
     run.continue_at(alphas[1])
     warm = follow(run, 1e-3, 400)
     assert relative_gap(warm[-1]) <= 1e-3
-    holds(warm, optimum(problem, alphas[1]))
+    check_bounds(warm, optimum(problem, alphas[1]))
 
 
 def test_the_penalty_may_change():
@@ -164,7 +157,7 @@ def test_the_penalty_may_change():
     run._change_penalty()
     records = follow(run, 1e-3, 400)
     assert relative_gap(records[-1]) <= 1e-3
-    holds(records, optimum(problem, alpha))
+    check_bounds(records, optimum(problem, alpha))
 
 
 def test_bcfw_finishes_from_what_shards_hold():
@@ -172,7 +165,7 @@ def test_bcfw_finishes_from_what_shards_hold():
     run = begin(ConsensusADMM(2, finish=0.05), problem, alpha, tol=1e-4)
     records = follow(run, 1e-4, 400)
     assert run.finishing and relative_gap(records[-1]) <= 1e-4
-    holds(records, optimum(problem, alpha))
+    check_bounds(records, optimum(problem, alpha))
 
 
 def test_places_are_inverse_to_each_other():

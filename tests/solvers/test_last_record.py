@@ -83,8 +83,7 @@ def by_formulas(model):
 @pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
 @pytest.mark.parametrize("end", ENDS)
 @pytest.mark.parametrize(
-    ("solver", "surrogate"),
-    [case for case in CASES if case[1] in ("margin", "slack", "crf")],
+    ("solver", "surrogate"), [case for case in CASES if case[1] in ("margin", "slack", "crf")]
 )
 def test_primals_by_formulas(solver, surrogate, end):
     settings = {"max_iter": 30, "alpha": 0.01, "random_state": 0, **ENDS[end]}

@@ -106,12 +106,7 @@ def test_the_optimum_over_all_labels(ratio):
     start = np.full(2 * problem.dim, 1e-3)
     best = minimize(value, start, method="L-BFGS-B", bounds=[(0, None)] * len(start), tol=1e-12)
     model = StructuredSVM(
-        structure,
-        surrogate="crf",
-        solver=LBFGS(ratio),
-        alpha=0.05,
-        tol=1e-8,
-        max_iter=1000,
+        structure, surrogate="crf", solver=LBFGS(ratio), alpha=0.05, tol=1e-8, max_iter=1000
     ).fit(X, Y)
     last = model.history_[-1]
     assert last["dual"] <= best.fun + 1e-9

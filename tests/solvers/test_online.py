@@ -7,7 +7,7 @@ import pytest
 from checks import refused
 from reference.objectives import margins
 from scipy import sparse
-from solver_cases import begin, make_case, through_file, word_data
+from solver_cases import begin, make_case, move_over, through_file, word_data
 
 from structsolve import (
     ClassWeights,
@@ -144,16 +144,8 @@ def test_batches_continue_a_run(solver):
     w = stored(case)
     batches = [make_case(seed=seed, n=n) for seed, n in ((0, 8), (1, 3), (2, 11))]
     run = begin(solver, batches[0].problem, 1.0, seed=3, w=w)
-    rng, written, order = np.random.default_rng(3), [], []
-    for batch in batches:
-        run.move_to(batch.problem)
-        run.step()
-        order.append(len(written) + rng.permutation(batch.problem.n))
-        written += batch.written
-    joined = batches[0]
-    joined.written = written
-    joined.problem.weights = np.full(len(written), 1 / len(written))
-    last, average, _ = plain(joined, solver, np.concatenate(order), case.flat(w))
+    joined, order = move_over(run, batches, np.random.default_rng(3))
+    last, average, _ = plain(joined, solver, order, case.flat(w))
     np.testing.assert_allclose(joined.flat(run.loop.w), last, atol=1e-11)
     np.testing.assert_allclose(joined.flat(run.loop.averaged()), average, atol=1e-11)
     refused("the new examples have .* weights, the run", run.move_to, make_case("edges").problem)

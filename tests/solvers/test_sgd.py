@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from checks import refused
 from reference.objectives import margins, primal
-from solver_cases import begin, make_case
+from solver_cases import begin, make_case, move_over
 
 from structsolve import StructuredSVM
 from structsolve.solvers import SGD
@@ -133,17 +133,8 @@ def test_moves_on_to_other_examples():
     alpha = 0.05
     batches = [make_case(seed=seed, n=n) for seed, n in ((0, 8), (1, 3), (2, 11))]
     run = begin(SGD(), batches[0].problem, alpha, seed=3)
-    rng = np.random.default_rng(3)
-    written, order = [], []
-    for batch in batches:
-        run.move_to(batch.problem)
-        run.step()
-        order.append(len(written) + rng.permutation(batch.problem.n))
-        written += batch.written
-    joined = batches[0]
-    joined.written = written
-    joined.problem.weights = np.full(len(written), 1 / len(written))
-    last, averages = plain(joined, SGD(), alpha, np.concatenate(order))
+    joined, order = move_over(run, batches, np.random.default_rng(3))
+    last, averages = plain(joined, SGD(), alpha, order)
     np.testing.assert_allclose(joined.flat(run.loop.last()), last, atol=1e-11)
     np.testing.assert_allclose(joined.flat(run.loop.averaged()), averages["weighted"], atol=1e-11)
     assert run.loop.t == 22

@@ -11,7 +11,7 @@ from reference.chains import enumerate_examples
 from reference.objectives import primal
 from scipy.special import logsumexp, softmax
 from sklearn.datasets import make_classification
-from solver_cases import COSTS, LOSSES, Case, begin, check_rising, follow, through_file
+from solver_cases import COSTS, LOSSES, Case, begin, check_continued, check_rising, follow
 
 import structsolve
 from structsolve import CostMatrix, Problem, StructuredSVM
@@ -184,14 +184,10 @@ def test_threads_change_no_bit():
 @pytest.mark.parametrize("cut_at", [1, 3, 6])
 def test_a_checkpoint_continues_to_the_last_bit(cut_at, tmp_path):
     problem = posed(*mixed())
-    whole = begin(Smoothing(), problem, 1e-3)
-    expected = [whole.step() for _ in range(10)]
-    assert expected[0]["temperature"] > expected[-1]["temperature"]
-    first = begin(Smoothing(), problem, 1e-3)
-    records = [first.step() for _ in range(cut_at)]
-    rest = through_file(first, begin(Smoothing(), problem, 1e-3, seed=7), tmp_path / "run")
-    assert records + [rest.step() for _ in range(10 - cut_at)] == expected
-    assert np.array_equal(rest.weights(), whole.weights())
+    _, records, _, _ = check_continued(
+        lambda seed: begin(Smoothing(), problem, 1e-3, seed), 10, cut_at, tmp_path / "run"
+    )
+    assert records[0]["temperature"] > records[-1]["temperature"]
 
 
 @pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")

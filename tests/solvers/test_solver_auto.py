@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from reference.objectives import primal
 from sklearn.base import clone
 from sklearn.exceptions import ConvergenceWarning
-from solver_cases import begin, follow, make_case, through_file
+from solver_cases import begin, check_bounds, check_threads, follow, make_case, through_file
 
 import structsolve
 from structsolve import Problem, StructuredSVM, make_strips
@@ -91,14 +91,15 @@ def test_the_shards_duals_are_those_of_one_run(name):
 
 @pytest.mark.parametrize("name", ["chain", "multilabel"])
 def test_threads_change_no_bit(name):
-    outcomes = []
-    for n_jobs in (1, 2, 4):
+    runs = []
+
+    def start(n_jobs):
         solver = ConsensusADMM(2, finish=0.5)
-        run = begin(solver, problem_of(name), 0.05, n_jobs=n_jobs, tol=1e-6)
-        records = [run.step() for _ in range(9)]
-        assert run.finishing
-        outcomes.append((run.weights().tobytes(), [(r["primal"], r["dual"]) for r in records]))
-    assert all(outcome == outcomes[0] for outcome in outcomes[1:])
+        runs.append(begin(solver, problem_of(name), 0.05, n_jobs=n_jobs, tol=1e-6))
+        return runs[-1]
+
+    check_threads(start, 9, jobs=(1, 2, 4))
+    assert all(run.finishing for run in runs)
 
 
 @pytest.mark.parametrize("cut", [1, 2, 4, 7])
@@ -129,9 +130,7 @@ def test_another_alpha_goes_on_from_the_same_duals(alphas, finish):
     warm = follow(run, 1e-2, 400)
     cold = follow(begin(BCFW(), problem, alphas[1]), 1e-6)[-1]
     assert relative_gap(warm[-1]) <= 1e-2
-    for record in warm:
-        assert record["dual"] <= cold["primal"] * (1 + 1e-9)
-        assert not record["certified"] or record["primal"] >= cold["dual"] * (1 - 1e-9)
+    check_bounds(warm, cold, estimates=True)
 
 
 def test_rounds_that_gain_too_little_end(monkeypatch):

@@ -3,6 +3,7 @@
 import numpy as np
 import pytest
 import scipy.sparse as sp
+from checks import refused
 from constraint_cases import NAMED, rows_of
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -132,16 +133,14 @@ def test_what_rows_leave_no_room_for_is_refused_in_a_sentence():
         (BCFW(constraints=[SuperModular("start")]), r"shape \(3,\), expected square tables"),
         (BCFW(constraints=[SuperModular("pairs")]), "unknown block 'pairs'"),
     ):
-        with pytest.raises(ValueError, match=message):
-            begin(solver, case.problem, 0.1)
+        refused(message, begin, solver, case.problem, 0.1)
     classes = make_case("classes").problem
     with pytest.raises(ValueError, match="steps is 'exact', which constraints"):
         begin(BCFW(steps="exact", constraints=WeightBounds("node", 0)), classes, 0.1)
     kernel = StructuredSVM(
         "multiclass", kernel="rbf", solver=BCFW(constraints=[WeightBounds("node", 0)])
     )
-    with pytest.raises(ValueError, match="a kernel model does not have"):
-        kernel.fit([[0.0], [1.0]], [0, 1])
+    refused("a kernel model does not have", kernel.fit, [[0.0], [1.0]], [0, 1])
     assert begin(BCFW(constraints=WeightBounds("node", 0)), classes, 0.1).exact is False
     with pytest.raises(TooManyRows, match="2001 rows that are connected"):
         Polyhedron(sp.csr_matrix(np.ones((2001, 1))), np.ones(2001), np.zeros(2001, bool))

@@ -218,10 +218,7 @@ TREE = [[0, 1], [0, 2], [2, 3], [2, 4]]
         (StructuredSVM("multilabel"), np.eye(3, dtype=int)[[0, 1, 2] * 3]),
         (ConditionalRiskMinimizer("multiclass"), [0, 1, 2] * 3),
         (HierarchicalSVM(TREE), [1, 3, 4] * 3),
-        (
-            HierarchicalSVM(TREE, sparse=True, solver="sgd"),
-            [1, 3, 4] * 3,
-        ),
+        (HierarchicalSVM(TREE, sparse=True, solver="sgd"), [1, 3, 4] * 3),
     ],
     ids=lambda value: "" if isinstance(value, (list, np.ndarray)) else repr(value)[:40],
 )

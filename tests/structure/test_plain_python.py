@@ -2,10 +2,10 @@
 
 import numpy as np
 import pytest
-from checks import plugin_of, refused, reloaded
+from checks import plugged, plugin_of, refused, reloaded
 from python_structures import PyChainStructure, py_chain
 
-from structsolve import Named, StructuredSVM, TaskLoss, registry
+from structsolve import Named, StructuredSVM, TaskLoss
 from structsolve.structure import calls
 from structsolve.surrogates import CutSurrogate, Slack
 
@@ -81,9 +81,8 @@ def plugin():
         structsolve_surrogates=structsolve_surrogates,
         structsolve_loss=structsolve_loss,
     )
-    registry.default().register(module)
-    yield
-    registry.default().unregister(module)
+    with plugged(module):
+        yield
 
 
 def primal(data, **settings):

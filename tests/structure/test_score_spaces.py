@@ -3,8 +3,9 @@
 import numpy as np
 import pytest
 from batch_cases import HIERARCHY, network
+from checks import plugged, refused
 
-from structsolve import Examples, FunctionStructure, get_structure, registry
+from structsolve import Examples, FunctionStructure, get_structure
 from structsolve.batch import Scores, argmax, score_space, value_and_gradient
 
 RNG = np.random.default_rng(0)
@@ -121,8 +122,7 @@ def test_the_same_with_and_without_features(name, params, sizes, classes):
     ],
 )
 def test_bad_spaces(name, classes, edge, message):
-    with pytest.raises(ValueError, match=message):
-        score_space(name, classes, edge=edge)
+    refused(message, score_space, name, classes, edge=edge)
 
 
 def test_other_bad_spaces():
@@ -201,13 +201,8 @@ def test_new_plugins_are_asked():
 
             return bind
 
-    plugins, plugin = registry.default(), Other()
-    plugins.register(plugin, "other")
-    try:
-        with pytest.raises(ValueError, match="asked of another oracle"):
-            argmax(space, scores)
-    finally:
-        plugins.unregister(plugin)
+    with plugged(Other(), "other"), pytest.raises(ValueError, match="asked of another oracle"):
+        argmax(space, scores)
     assert argmax(space, scores)[0].tolist() == [1]
 
 

@@ -204,24 +204,13 @@ def test_conformance_of_weighted_losses(loss):
             Y.append(np.arange(3))
             return X, [WeightedLabels(y, 0.5 + np.arange(len(y))) for y in Y]
 
-    # The kit's own score divides by the number of nodes: test_scores_count_weights has this one.
+    # The kit's own score divides by the number of nodes: test_weighted_labels.py has this one.
     only = tuple(check for check in LOSS if check != "predict")
     check_structure(Weighted(oracle="exact"), loss=loss, n_cases=1, solvers=("bcfw",), only=only)
     structure = Weighted()
     space, examples = structure.make_space(*structure.sample(0))
     native = ask_loss(space, loss)(make_layout(space, examples))
     assert isinstance(native, WeightedNodeLoss)
-
-
-def test_scores_count_weights():
-    X, Y = [np.array([[-1.0], [1.0]])], [[0, 1]]
-    model = StructuredSVM(MRFStructure([]), alpha=0.01).fit(X, Y)
-    assert model.score(X, [WeightedLabels([0, 0], [3.0, 1.0])]) == 0.75
-    for loss in ("normalized-hamming", "zero-one"):
-        model.set_params(loss=loss)
-        assert model.score(X, [WeightedLabels([0, 0], [1.0, 0.0])]) == 1
-        assert model.score(X, [WeightedLabels([0, 0], [1.0, 1.0])]) < 1
-    refused("weighs nothing", model.score, X, [WeightedLabels([0, 0], [0.0, 0.0])])
 
 
 def test_heavy_nodes_are_learned_first():
@@ -277,11 +266,7 @@ def test_early_stopping_and_void():
 
 def test_lengths_are_still_checked():
     refused(
-        "example 0: X has 3 rows and y has 2 labels",
-        read_labels,
-        [[0, 255]],
-        np.array([0, 3]),
-        255,
+        "example 0: X has 3 rows and y has 2 labels", read_labels, [[0, 255]], np.array([0, 3]), 255
     )
     for void in (None, 7):
         ragged = [[[0], [0, 1], 1]], np.array([0, 3]), void

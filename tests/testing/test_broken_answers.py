@@ -272,8 +272,7 @@ def test_factories_that_make_nothing(monkeypatch, answer):
 
     named = Named("nothing", factory, "")
     monkeypatch.setattr(registry.Registry, "find", lambda self, kind, name: named)
-    with pytest.raises((TypeError, RuntimeError), match="structure 'nothing': "):
-        get_structure("nothing")
+    refused("structure 'nothing': ", get_structure, "nothing", error=(TypeError, RuntimeError))
 
 
 @pytest.mark.parametrize("intercept", [False, True])

@@ -5,7 +5,7 @@ import re
 import networkx as nx
 import numpy as np
 import pytest
-from checks import plugin_of, refused
+from checks import plugged, plugin_of, refused
 from python_structures import PyChainStructure, SubsetStructure, py_chain
 
 from structsolve import CostMatrix, Named, StructuredSVM, get_structure, registry
@@ -133,13 +133,10 @@ def test_another_class_of_the_same_name():
         return Oracle if space.structure.name == "chain" else None
 
     module = plugin_of("namesakes", structsolve_oracle=structsolve_oracle)
-    registry.default().register(module)
-    try:
+    with plugged(module):
         expected = r"returned \S+\.Oracle from structsolve_oracle, expected structsolve.operators"
         X, Y = get_structure("chain").sample(0)
         refused(expected, StructuredSVM("chain").fit, X, Y, error=TypeError)
-    finally:
-        registry.default().unregister(module)
 
 
 def test_names_that_differ_are_told_at_once():
@@ -149,12 +146,9 @@ def test_names_that_differ_are_told_at_once():
         return [Named("a", lambda: PyChainStructure())]
 
     module = plugin_of("misnamed", structsolve_structures=structsolve_structures)
-    registry.default().register(module)
-    try:
+    with plugged(module):
         expected = "structure 'a': its plugin made a .* with name = 'py-chain', expected 'a'"
         refused(expected, StructuredSVM("a").fit, [[[0.0]]], [[1]])
-    finally:
-        registry.default().unregister(module)
 
 
 def test_advice_on_powers_can_be_taken(bound):

@@ -80,8 +80,7 @@ def test_methods_that_are_not_there_say_why():
             ("predict_proba", "predict_proba needs surrogate='crf'.*predict_marginals"),
         ):
             assert not hasattr(model, name) and getattr(model, name, None) is None
-            with pytest.raises(AttributeError, match=message):
-                getattr(model, name)
+            refused(message, getattr, model, name, error=AttributeError)
     assert hasattr(clone(model).set_params(solver="sgd"), "partial_fit")
     assert hasattr(clone(model).set_params(surrogate="crf"), "predict_proba")
     assert "one pass over a batch" in StructuredSVM.partial_fit.__doc__

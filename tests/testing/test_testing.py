@@ -5,7 +5,14 @@ import pytest
 from checks import LOSS, refused
 from edge_structures import EdgeChain
 from python_structures import PyChainStructure, SubsetStructure, py_chain
-from wrong_projections import BoundedStructure, ChancesStructure, ConcaveStructure, MatrixStructure
+from wrong_projections import (
+    PROJECTIONS,
+    BoundedStructure,
+    ChancesStructure,
+    ConcaveStructure,
+    MatrixStructure,
+)
+from wrong_spaces import SPACES
 from wrong_structures import (
     SLOW,
     WRONG,
@@ -57,7 +64,7 @@ def test_other_losses(loss):
     check_structure("chain", loss=loss, n_cases=1, only=LOSS)
 
 
-@pytest.mark.parametrize("structure_class, message", WRONG)
+@pytest.mark.parametrize("structure_class, message", WRONG + PROJECTIONS + SPACES)
 def test_wrong_structures_are_caught(structure_class, message):
     with pytest.raises(BrokenPromise, match=message) as caught:
         check_structure(structure_class(), n_cases=2, solvers=())

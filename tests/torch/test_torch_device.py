@@ -181,8 +181,7 @@ def test_second_derivatives():
 
 
 @pytest.mark.parametrize(
-    "change",
-    ["nan", "inf", "length", "zero", "label", "forbidden", "shape", "floats", "both"],
+    "change", ["nan", "inf", "length", "zero", "label", "forbidden", "shape", "floats", "both"]
 )
 def test_what_is_wrong_has_the_message_of_native_code(change):
     node, labels, lengths, mask = torch.randn(2, 3, 2), torch.zeros(2, 3).long(), [3, 2], None

@@ -9,7 +9,7 @@ import numpy as np
 from structsolve.estimators.alpha import UNKNOWN, is_auto
 from structsolve.estimators.fitting import TrainingData, description_of, fingerprint_of_examples
 from structsolve.estimators.structured_svm import StructuredSVM
-from structsolve.examples.packing import packed_bytes, refuse_infinite
+from structsolve.examples.given import packed_bytes, refuse_infinite
 from structsolve.plugins.dag.svm.class_weight import weighed_leaves
 from structsolve.plugins.dag.svm.sparse_model import train
 from structsolve.plugins.dag.svm.weights import node_weights, parse

@@ -8,8 +8,8 @@ from typing import Any
 import numpy as np
 from scipy import sparse
 
+from structsolve.examples.given import refuse_infinite
 from structsolve.examples.packed import Examples
-from structsolve.examples.packing import refuse_infinite
 from structsolve.plugins.dag.svm.leaf_search import LeafSearch
 from structsolve.plugins.dag.svm.sparse_tree import SparseTree
 from structsolve.plugins.extreme.checks import refuse_large

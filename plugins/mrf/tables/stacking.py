@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 
 from structsolve.examples import packing
+from structsolve.examples.given import is_sparse
 from structsolve.examples.packed import Examples
 from structsolve.plugins.mrf.tables.graphs import check_edges, graph_identity
 from structsolve.plugins.mrf.tables.networks import from_networkx, is_network, name_nodes
@@ -189,7 +190,7 @@ def _check_one_graph(offsets: np.ndarray, n_nodes: int | None) -> None:
 
 def _no_rows(features: Any, n_columns: int | None, graphs: Any) -> Any:
     # An empty list has no columns: it takes the number of the other examples.
-    if packing.is_sparse(features) or np.ndim(features) == 2:
+    if is_sparse(features) or np.ndim(features) == 2:
         return features
     if np.size(features):
         return features

@@ -5,7 +5,7 @@ import functools
 import numpy as np
 import pytest
 from checks import refused, reloaded
-from enumeration import Enumerated
+from enumeration import Listed
 from random_cases import random_cases
 
 from structsolve import StructuredSVM
@@ -42,35 +42,23 @@ def defined(label, kind, m, symbols):
     return not any(a and b and symbols[a - 1] == symbols[b - 1] for a, b in pairs)
 
 
-class Case(Enumerated):
+class Case(Listed):
     """Two sequences."""
-
-    rounding, rounding_of_marginals = 1e-13, 1e-12
 
     def __init__(self, kind, n, m, symbols=None):
         self.kind, self.n, self.m = kind, n, m
-        self.space = score_space(AlignmentStructure(kind))
+        space = score_space(AlignmentStructure(kind))
         topology = {"symbols": [symbols]} if kind == "ctc" and symbols else {}
-        self.examples = self.space.pack_sizes([(n, m)], **topology)
-        self.layout = layout = make_layout(self.space, self.examples)
-        self.oracle, self.parts = self.space.make_oracle()(layout), self.space.make_parts()(layout)
-        self.kbest = self.space.make_power("kbest")(layout)
-        self.projection = self.space.make_projection("entropy")(layout)
-        self.states, self.size = (m + 1,) * n, layout.sizes(0)[0]
+        self.bind(space, space.pack_sizes([(n, m)], **topology))
+        self.states, self.size = (m + 1,) * n, self.layout.sizes(0)[0]
         self.labels = self.space.enumerate_labels(self.examples, 0)
         names = symbols or range(m)
         every = [y for y in np.ndindex(*self.states) if defined(y, kind, m, names)]
         assert sorted(every) == sorted(map(tuple, self.labels.tolist()))
-        self.places = {tuple(label): j for j, label in enumerate(self.labels.tolist())}
         self.matrix = np.array([self.indicator(label) for label in self.labels])
 
     def views(self, theta):
         return self.space.layout.theta_views(theta, self.n * self.m, 0)
-
-    def rows(self, labels):
-        if np.ndim(labels) == 1:
-            return self.places[tuple(labels)]
-        return [self.places[tuple(label)] for label in np.asarray(labels).tolist()]
 
     def indicator(self, label):
         row = np.zeros(self.size)
@@ -83,33 +71,6 @@ class Case(Enumerated):
         if self.kind == "edit":
             views["gap"][1] = self.m - np.count_nonzero(label)
         return row
-
-    def check_best(self, theta):
-        scores, close = self.scores(theta), self.close(theta)
-        label, value, bound = calls.argmax(self.oracle, 0, theta)
-        assert bound == value
-        np.testing.assert_allclose([value, scores[self.rows(label)]], scores.max(), **close)
-        return label, value
-
-    def check_marginals(self, theta):
-        scores = self.scores(theta)
-        marginals, value, bound = calls.project(self.projection, 0, theta)
-        scale, top = self.scale(theta), scores.max()
-        weights = np.exp(scores - top)
-        total = top + np.log(weights.sum())
-        weights /= weights.sum()
-        assert bound == value
-        np.testing.assert_allclose(value, total, rtol=1e-13, atol=1e-13 * scale)
-        atol = self.rounding_of_marginals * scale
-        np.testing.assert_allclose(marginals, weights @ self.matrix, rtol=1e-9, atol=atol)
-        assert (marginals[np.isneginf(theta)] == 0).all()
-        assert (marginals[(self.matrix == 0).all(axis=0)] == 0).all()  # padding too
-        direction = np.random.default_rng(0).normal(size=self.size)
-        direction[(self.matrix == 0).all(axis=0)] = 0
-        along = self.matrix @ direction
-        moved = projection_calls.derivative(self.projection, 0, theta, direction)
-        covariance = (weights * (along - weights @ along)) @ self.matrix
-        np.testing.assert_allclose(moved, covariance, rtol=1e-8, atol=1e-8 * scale)
 
     def check_losses(self, rng):
         loss = ask_loss(self.space, "hamming")(self.layout)
@@ -145,12 +106,7 @@ def test_against_enumeration(seed, kind, n, m, scores):
 def test_samples_have_the_probabilities():
     rng = np.random.default_rng(0)
     for case in (Case("edit", 3, 3), Case("many-to-one", 5, 3), Case("ctc", 5, 2, ["a", "a"])):
-        theta = case.theta("normal", rng)
-        p = np.exp(case.scores(theta))
-        size = 20000
-        drawn = projection_calls.sample(case.projection, 0, theta, rng.random((size, case.n)))
-        share = np.bincount(case.rows(drawn), minlength=len(p)) / size
-        np.testing.assert_allclose(share, p / p.sum(), atol=4 * 0.5 / np.sqrt(size))
+        case.check_samples(rng)
 
 
 def test_scores_of_any_size():

@@ -61,7 +61,7 @@ def test_bans():
     np.testing.assert_array_equal(labels, case.labels[3:])
 
 
-def forward_backward(theta, k):
+def forward_backward(theta):
     """Return node marginals and log-partition of a long chain with K states, by logarithms."""
     unary, transition = theta["node"], theta["transition"]
     alpha, beta = unary.copy(), np.zeros_like(unary)
@@ -81,7 +81,7 @@ def test_long_chains_in_both_forms(k, length, scale):
     from structsolve.plugins.chain._projections import ChainSumProduct
 
     layout, bound_to, theta, views = long_chain(k, length, scale, np.random.default_rng(k))
-    expected, total = forward_backward(views, k)
+    expected, total = forward_backward(views)
     marginals, value, _ = calls.project(ChainSumProduct(bound_to), 0, theta)
     blocks = layout.theta_views(marginals, length, length - 1)
     assert value == pytest.approx(total, rel=1e-12)
@@ -99,7 +99,7 @@ def test_paths_that_only_pay_in_the_end():
     views["transition"][:2, 2:] = views["transition"][2:, :2] = NONE
     views["node"][: length // 2, :2] -= 20
     views["node"][length // 2 :, :2] += 20
-    expected, total = forward_backward(views, k)
+    expected, total = forward_backward(views)
     marginals, value, _ = calls.project(ChainSumProduct(bound_to), 0, theta)
     blocks = layout.theta_views(marginals, length, length - 1)
     assert value == pytest.approx(total, rel=1e-12)

@@ -7,12 +7,11 @@ import re
 import numpy as np
 import pytest
 from checks import LOSS, refused, reloaded
-from reference.programs import best_vertex
 from shell import fails, works
+from tree_cases import Trees, check_memory_of, drawn
 
 from structsolve import StructuredSVM, get_structure
 from structsolve.batch import Scores, least_loss, samples, score_space
-from structsolve.lp.ask import ask_oracle
 from structsolve.plugins.cky import (
     CKYStructure,
     SpanFeaturizer,
@@ -26,7 +25,7 @@ from structsolve.plugins.cky import (
 from structsolve.plugins.cky.polytope import CKYPolytopes
 from structsolve.plugins.cky.trees import brackets, length_of, spans_of, tree_of
 from structsolve.structure import calls, projection_calls
-from structsolve.structure.ask import ask_loss, ask_parts, ask_power, ask_projection, make_layout
+from structsolve.structure.ask import ask_loss, ask_parts, ask_projection, make_layout
 from structsolve.testing import check_structure
 
 RULES = [("0", "0", "1"), ("1", "1", "0"), ("0", "1", "1"), ("1", "0", "0")]
@@ -39,54 +38,20 @@ SMALL = [
 each_kind = pytest.mark.parametrize("structure, sizes", SMALL)
 
 
-class Sentence:
-    """All labels of a sentence, and the operators bound to it."""
-
+class Sentence(Trees):
     def __init__(self, structure, n, K):
-        self.space = score_space(structure, list(range(K)))
-        self.examples = self.space.pack_sizes([n])
-        self.layout = make_layout(self.space, self.examples)
-        self.labels = self.space.enumerate_labels(self.examples, 0)
-        parts = ask_parts(self.space)(self.layout)
-        self.mu = np.zeros((len(self.labels), self.layout.sizes(0)[0]))
-        for row, label in zip(self.mu, self.labels):
-            index, value = calls.encode(parts, 0, label)
-            np.add.at(row, index, value)
-        self.places = {label.tobytes(): row for row, label in enumerate(self.labels)}
-        self.rows, self.n = n * (n + 1) // 2, n
-        self.oracle = ask_oracle(self.space)(self.layout)
-        self.kbest = ask_power(self.space, "kbest")(self.layout)
-        self.projection = ask_projection(self.space, "entropy")(self.layout)
+        space = score_space(structure, list(range(K)))
+        super().__init__(space, space.pack_sizes([n]))
+        self.spans = n * (n + 1) // 2
 
     def scores(self, rng, kind):
-        theta = np.zeros(self.layout.sizes(0)[0])
-        for view in self.space.layout.theta_views(theta, self.rows, 0).values():
-            size = view.shape
-            view[...] = {
-                "random": lambda size=size: rng.normal(size=size),
-                "tied": lambda size=size: rng.integers(-1, 2, size).astype(float),
-                "zero": lambda size=size: np.zeros(size),
-                "wide": lambda size=size: rng.normal(size=size) * 10 ** rng.uniform(0, 4),
-                "barred": lambda size=size: np.where(
-                    rng.random(size) < 0.3, -np.inf, rng.integers(-2, 3, size)
-                ),
-                # Sums of three span less than RANGE of _linear.pyx, or more.
-                "far": lambda size=size: rng.choice([0, -199.5, -200.5, -320.0], size),
-            }[kind]()
+        theta = np.zeros(self.size)
+        for view in self.space.layout.theta_views(theta, self.spans, 0).values():
+            view[...] = drawn(rng, kind, view.shape)
         return theta
-
-    def totals(self, theta):
-        finite = np.where(np.isfinite(theta), theta, 0)
-        return self.mu @ finite + np.where(self.mu @ ~np.isfinite(theta) > 0, -np.inf, 0)
 
 
 sentence_of = functools.cache(Sentence)
-
-
-def near(told, expected):
-    """Same result as ``told == pytest.approx(expected, rel=1e-12, abs=1e-12)``, but faster."""
-    return (np.abs(told - expected) <= 1e-12 * np.maximum(1, np.abs(expected))).all()
-
 
 SCORES = ["random", "tied", "zero", "wide", "barred", "far"]
 
@@ -97,23 +62,7 @@ def test_the_best_trees_are_those_of_the_enumeration(structure, sizes):
     for n, K in sizes:
         sentence = sentence_of(structure, n, K)
         for kind in SCORES * 12:
-            theta = sentence.scores(rng, kind)
-            totals = sentence.totals(theta)
-            if totals.max(initial=-np.inf) == -np.inf:
-                refused("example 0: no tree is possible", calls.argmax, sentence.oracle, 0, theta)
-                refused("no tree is possible", calls.kbest, sentence.kbest, 0, theta, 2)
-                refused("no tree is possible", calls.project, sentence.projection, 0, theta)
-                continue
-            label, value, bound = calls.argmax(sentence.oracle, 0, theta)
-            row = sentence.places[label.tobytes()]
-            assert value == bound == pytest.approx(totals.max(), rel=1e-12, abs=1e-12)
-            assert totals[row] == pytest.approx(value, rel=1e-12, abs=1e-12)
-            k = int(rng.choice([1, 2, 7, 30]))
-            expected = np.sort(totals[totals > -np.inf])[::-1][:k]
-            labels, values = calls.kbest(sentence.kbest, 0, theta, k)
-            assert len(labels) == len(expected) == len(np.unique(labels, axis=0))
-            assert near(values, expected)
-            assert near(totals[[sentence.places[label.tobytes()] for label in labels]], values)
+            sentence.check_best(sentence.scores(rng, kind), int(rng.choice([1, 2, 7, 30])))
 
 
 @each_kind
@@ -124,20 +73,7 @@ def test_sums_are_those_of_the_enumeration(structure, sizes):
     for n, K in sizes:
         sentence = sentence_of(structure, n, K)
         for kind in SCORES * 8:
-            theta = sentence.scores(rng, kind)
-            totals = sentence.totals(theta)
-            if totals.max(initial=-np.inf) == -np.inf:
-                continue
-            p = np.exp(totals - totals.max())
-            value, p = totals.max() + np.log(p.sum()), p / p.sum()
-            marginals, log_sum, bound = calls.project(sentence.projection, 0, theta)
-            assert log_sum == bound == pytest.approx(value, rel=1e-12, abs=1e-12)
-            np.testing.assert_allclose(marginals, p @ sentence.mu, 0, 1e-9)
-            towards = sentence.scores(rng, "random")
-            along = sentence.mu @ towards
-            moved = projection_calls.derivative(sentence.projection, 0, theta, towards)
-            covariance = (p * (along - p @ along)) @ sentence.mu
-            np.testing.assert_allclose(moved, covariance, 0, 1e-8)
+            sentence.check_sums(sentence.scores(rng, kind), sentence.scores(rng, "random"))
 
 
 @each_kind
@@ -145,15 +81,8 @@ def test_polytopes_have_trees_as_corners(structure, sizes):
     rng = np.random.default_rng(4)
     for n, K in sizes:
         sentence = sentence_of(structure, n, K)
-        if not len(sentence.labels):
-            continue
-        polytope = CKYPolytopes(sentence.space, sentence.examples).build(0)
-        theta = sentence.scores(rng, "random")
-        label, value, _ = calls.argmax(sentence.oracle, 0, theta)
-        x, best = best_vertex(polytope, theta)
-        assert best == pytest.approx(value, abs=1e-7)
-        assert polytope.decode(x).tolist() == label.tolist()
-        assert polytope.marginals(x, len(theta)) @ theta == pytest.approx(value)
+        if len(sentence.labels):
+            sentence.check_polytope(CKYPolytopes, sentence.scores(rng, "random"))
 
 
 @pytest.mark.parametrize("structure, n", [(CKYStructure(), 4), (CKYStructure(True), 3)])
@@ -162,15 +91,7 @@ def test_samples_follow_the_distribution(structure, n):
     sentence = Sentence(structure, n, 2)
     theta = sentence.scores(rng, "random")
     theta[-1] = -np.inf
-    totals = sentence.totals(theta)
-    p = np.exp(totals - totals.max())
-    p /= p.sum()
-    drawn = projection_calls.sample(sentence.projection, 0, theta, rng.random((20000, 2 * n - 1)))
-    place = {label.tobytes(): k for k, label in enumerate(sentence.labels)}
-    seen = np.bincount([place[d.tobytes()] for d in drawn], minlength=len(p)) / 20000
-    assert not seen[p == 0].any()
-    deviation = (seen - p) / np.sqrt(np.maximum(p * (1 - p), 1e-9) / 20000)
-    assert np.abs(deviation[p > 1e-3]).max() < 5
+    sentence.check_samples(theta, rng.random((20000, 2 * n - 1)))
 
 
 @pytest.mark.parametrize("structure", [CKYStructure(), CKYStructure(True)])
@@ -275,23 +196,11 @@ def test_losses_count_spans():
 
 
 def test_operators_keep_to_their_memory():
-    from structsolve.testing._case import Guarded, Room
-
     rng = np.random.default_rng(0)
     for (n, K), grammar in itertools.product([(1, 2), (2, 3), (5, 2), (9, 3)], (False, True)):
         space = score_space(CKYStructure(grammar), K)
-        layout = make_layout(space, space.pack_sizes([n]))
-        theta = Guarded(layout.sizes(0)[0], np.float64, rng.normal(size=layout.sizes(0)[0]))
-        projection = ask_projection(space, "entropy")(layout)
-        given = [(calls.argmax, ask_oracle(space)(layout)), (calls.project, projection)]
-        given += [(calls.kbest, ask_power(space, "kbest")(layout), k) for k in (1, 9)]
-        given += [(projection_calls.sample, projection, rng.random((4, 2 * n - 1)))]
-        given += [(projection_calls.derivative, projection, rng.normal(size=theta.array.size))]
-        for function, operator, *others in given:
-            room = Room(-91)
-            function(operator, 0, theta.array, *others, room=room)
-            for name, guarded in (("theta", theta), *room.given.items()):
-                assert not guarded.damage(), (function.__name__, n, K, name)
+        uniforms = rng.random((4, 2 * n - 1))
+        check_memory_of(space, space.pack_sizes([n]), uniforms, (1, 9), rng, n, K)
 
 
 TREES = [

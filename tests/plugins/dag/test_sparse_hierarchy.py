@@ -171,7 +171,7 @@ def test_the_best_leaf_is_that_of_all_whatever_is_looked_at(seed):
         assert (order[leaf], value) == best_leaf(hierarchy, theta.astype(float), None, cost, loss)
 
 
-def test_more_nodes_than_a_list_has_numbers_for(tmp_path):
+def test_more_nodes_than_a_list_has_numbers_for():
     """Two children of the root, one of them with 140,000 leaves: three lists per feature."""
     M, n, d = 140_003, 80, 6
     rng = np.random.default_rng(4)

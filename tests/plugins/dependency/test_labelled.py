@@ -5,8 +5,9 @@ import itertools
 import numpy as np
 import pytest
 from checks import LOSS, refused, reloaded
-from reference.programs import best_vertex
+from dependency_cases import KINDS, each_kind
 from shell import fails, works
+from tree_cases import Trees, check_memory_of, drawn
 
 from structsolve import StructuredSVM, load
 from structsolve.batch import score_space
@@ -21,62 +22,30 @@ from structsolve.plugins.dependency import (
 )
 from structsolve.plugins.dependency.polytope import TreePolytopes
 from structsolve.structure import calls, projection_calls
-from structsolve.structure.ask import ask_loss, ask_parts, ask_power, ask_projection, make_layout
+from structsolve.structure.ask import ask_loss, ask_projection, make_layout
 from structsolve.testing import check_structure
 
-KINDS = [(False, False), (False, True), (True, False), (True, True)]
-each_kind = pytest.mark.parametrize("projective, single", KINDS)
 
-
-class Sentence:
-    """All labels of a sentence with some candidate arcs, and the operators bound to it."""
+class Sentence(Trees):
+    """A sentence with some candidate arcs."""
 
     def __init__(self, n, K, projective, single, barred=None):
-        self.space = score_space(DependencyStructure(projective, single, True), K)
+        space = score_space(DependencyStructure(projective, single, True), K)
         topology = {}
         if barred is not None:
             pairs = np.argwhere(~barred)
             topology = {"modifiers": pairs[:, 0] + 1, "heads": pairs[:, 1]}
-        self.examples = self.space.pack_sizes([n], **topology)
-        self.layout = make_layout(self.space, self.examples)
-        self.labels = self.space.enumerate_labels(self.examples, 0)
-        self.parts = ask_parts(self.space)(self.layout)
-        rows = [calls.encode(self.parts, 0, label) for label in self.labels]
-        self.mu = np.zeros((len(rows), self.layout.sizes(0)[0]))
-        for row, (index, value) in zip(self.mu, rows):
-            np.add.at(row, index, value)
-        self.K, self.n = K, n
-
-    def operator(self, name):
-        if name == "oracle":
-            return ask_oracle(self.space)(self.layout)
-        if name == "kbest":
-            return ask_power(self.space, "kbest")(self.layout)
-        return ask_projection(self.space, "entropy")(self.layout)
+        super().__init__(space, space.pack_sizes([n], **topology))
 
     def read(self):
         """Return which doubles of theta are scores, not padding."""
-        theta = np.zeros(self.layout.sizes(0)[0])
+        theta = np.zeros(self.size)
         rows = int(self.examples.offsets[-1])
         self.space.layout.theta_views(theta, rows, 0)["arc"][...] = 1
         return theta > 0
 
     def scores(self, rng, kind):
-        theta = np.zeros(self.layout.sizes(0)[0])
-        size = theta.size
-        drawn = {
-            "random": lambda: rng.normal(size=size),
-            "tied": lambda: rng.integers(-1, 2, size).astype(float),
-            "zero": lambda: np.zeros(size),
-            "wide": lambda: rng.normal(size=size) * 10 ** rng.uniform(0, 4),
-            "barred": lambda: np.where(rng.random(size) < 0.4, -np.inf, rng.integers(-2, 3, size)),
-        }[kind]()
-        return np.where(self.read(), drawn, theta)
-
-    def totals(self, theta):
-        """Return the score of every label."""
-        finite = np.where(np.isfinite(theta), theta, 0)
-        return self.mu @ finite + np.where(self.mu @ ~np.isfinite(theta) > 0, -np.inf, 0)
+        return np.where(self.read(), drawn(rng, kind, self.size, barred=0.4), 0)
 
 
 def sentences(projective, single, cases):
@@ -98,50 +67,18 @@ SCORES = ["random", "tied", "zero", "wide", "barred"]
 def test_the_best_labels_are_those_of_the_enumeration(projective, single):
     rng = np.random.default_rng(1)
     for sentence in sentences(projective, single, 16):
-        oracle, best = sentence.operator("oracle"), sentence.operator("kbest")
         for kind in SCORES * 4:
-            theta = sentence.scores(rng, kind)
-            totals = sentence.totals(theta)
-            if not len(totals) or totals.max() == -np.inf:
-                refused("example 0: no tree is possible", calls.argmax, oracle, 0, theta)
-                refused("example 0: no tree is possible", calls.kbest, best, 0, theta, 2)
-                continue
-            label, value, bound = calls.argmax(oracle, 0, theta)
-            row = int(np.flatnonzero((sentence.labels == label).all(axis=1))[0])
-            assert value == bound == pytest.approx(totals.max(), rel=1e-12, abs=1e-12)
-            assert totals[row] == pytest.approx(value, rel=1e-12, abs=1e-12)
-            k = int(rng.choice([1, 2, 7, 40]))
-            expected = np.sort(totals[totals > -np.inf])[::-1][:k]
-            labels, values = calls.kbest(best, 0, theta, k)
-            assert len(labels) == len(expected) == len(np.unique(labels, axis=0))
-            assert values == pytest.approx(expected, rel=1e-12, abs=1e-12)
-            for label, value in zip(labels, values):
-                row = int(np.flatnonzero((sentence.labels == label).all(axis=1))[0])
-                assert totals[row] == pytest.approx(value, rel=1e-12, abs=1e-12)
+            sentence.check_best(sentence.scores(rng, kind), int(rng.choice([1, 2, 7, 40])))
 
 
 @each_kind
 def test_sums_are_those_of_the_enumeration(projective, single):
     rng = np.random.default_rng(2)
     for sentence in sentences(projective, single, 16):
-        projection = sentence.operator("projection")
+        projection = sentence.projection
         assert projection.gibbs and projection.has_samples and projection.has_derivative
         for kind in SCORES * 3:
-            theta = sentence.scores(rng, kind)
-            totals = sentence.totals(theta)
-            if not len(totals) or totals.max() == -np.inf:
-                refused("no tree is possible", calls.project, projection, 0, theta)
-                continue
-            p = np.exp(totals - totals.max())
-            value, p = totals.max() + np.log(p.sum()), p / p.sum()
-            marginals, log_sum, bound = calls.project(projection, 0, theta)
-            assert log_sum == bound == pytest.approx(value, rel=1e-12, abs=1e-12)
-            assert marginals == pytest.approx(p @ sentence.mu, abs=1e-9)
-            towards = np.where(sentence.read(), rng.normal(size=theta.size), 0)
-            along = sentence.mu @ towards
-            expected = (p * (along - p @ along)) @ sentence.mu
-            moved = projection_calls.derivative(projection, 0, theta, towards)
-            assert moved == pytest.approx(expected, abs=1e-8)
+            sentence.check_sums(sentence.scores(rng, kind), sentence.scores(rng, "random"))
 
 
 @each_kind
@@ -150,16 +87,7 @@ def test_samples_follow_the_distribution(projective, single):
     sentence = Sentence(3, 2, projective, single)
     theta = sentence.scores(rng, "random")
     theta[1] = -np.inf
-    totals = sentence.totals(theta)
-    p = np.exp(totals - totals.max())
-    p /= p.sum()
-    drawn = projection_calls.sample(
-        sentence.operator("projection"), 0, theta, rng.random((20000, 3))
-    )
-    seen = np.array([(drawn == label).all(axis=1).sum() for label in sentence.labels])
-    assert seen.sum() == 20000 and not seen[p == 0].any()
-    deviation = (seen / 20000 - p) / np.sqrt(np.maximum(p * (1 - p), 1e-9) / 20000)
-    assert np.abs(deviation[p > 1e-3]).max() < 5
+    sentence.check_samples(theta, rng.random((20000, 3)))
 
 
 @each_kind
@@ -215,8 +143,11 @@ def test_other_scores_are_refused():
             theta[1:5] += others
             rows = theta.reshape(4, -1)
             rows[place // 3, place % 3] = number  # never in the padding
-            for call, name in ((calls.argmax, "oracle"), (calls.project, "projection")):
-                refused("example 0: an arc has the score", call, sentence.operator(name), 0, theta)
+            for call, one in (
+                (calls.argmax, sentence.oracle),
+                (calls.project, sentence.projection),
+            ):
+                refused("example 0: an arc has the score", call, one, 0, theta)
 
 
 @each_kind
@@ -255,15 +186,8 @@ def test_losses_count_heads_and_relations():
 def test_polytopes_have_labelled_trees_as_corners(projective, single):
     rng = np.random.default_rng(4)
     for sentence in sentences(projective, single, 16):
-        if not len(sentence.labels):
-            continue
-        polytope = TreePolytopes(sentence.space, sentence.examples).build(0)
-        theta = sentence.scores(rng, "random")
-        label, value, _ = calls.argmax(sentence.operator("oracle"), 0, theta)
-        x, best = best_vertex(polytope, theta)
-        assert best == pytest.approx(value, abs=1e-7)
-        assert polytope.decode(x).tolist() == label.tolist()
-        assert polytope.marginals(x, len(theta)) @ theta == pytest.approx(value)
+        if len(sentence.labels):
+            sentence.check_polytope(TreePolytopes, sentence.scores(rng, "random"))
 
 
 def toy(n=24, seed=0):
@@ -376,23 +300,11 @@ def test_arcs_and_matrices_of_features():
 
 
 def test_operators_keep_to_their_memory():
-    from structsolve.testing._case import Guarded, Room
-
     rng = np.random.default_rng(0)
     for (n, K), kind in itertools.product([(1, 2), (2, 3), (5, 9), (13, 5)], KINDS):
         space = score_space(DependencyStructure(*kind, True), K)
-        layout = make_layout(space, space.pack_sizes([n]))
-        theta = Guarded(layout.sizes(0)[0], np.float64, rng.normal(size=layout.sizes(0)[0]))
-        projection = ask_projection(space, "entropy")(layout)
-        given = [(calls.argmax, ask_oracle(space)(layout)), (calls.project, projection)]
-        given += [(calls.kbest, ask_power(space, "kbest")(layout), k) for k in (1, 20)]
-        given += [(projection_calls.sample, projection, rng.random((4, n)))]
-        given += [(projection_calls.derivative, projection, rng.normal(size=theta.array.size))]
-        for function, operator, *others in given:
-            room = Room(-91)
-            function(operator, 0, theta.array, *others, room=room)
-            for name, guarded in (("theta", theta), *room.given.items()):
-                assert not guarded.damage(), (function.__name__, n, K, name)
+        uniforms = rng.random((4, n))
+        check_memory_of(space, space.pack_sizes([n]), uniforms, (1, 20), rng, n, K)
 
 
 def labelled_toy(n=40, seed=0):

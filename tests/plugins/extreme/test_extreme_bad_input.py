@@ -7,12 +7,7 @@ from checks import refused
 from extreme_cases import Plain, documents
 
 from structsolve import ExtremeSVM
-from structsolve.plugins.extreme.checks import (
-    encode,
-    read_classes,
-    read_rows,
-    some_rows,
-)
+from structsolve.plugins.extreme.checks import encode, read_classes, read_rows, some_rows
 from structsolve.plugins.extreme.solvers.base import ExtremeResult, ExtremeSolver
 from structsolve.plugins.extreme.solvers.rivals import RivalIndex
 from structsolve.plugins.extreme.weights.postings import Postings

@@ -8,6 +8,7 @@ from types import SimpleNamespace
 
 import numpy as np
 import pytest
+from shell import works
 
 import structsolve
 from structsolve.cli.main import main
@@ -21,13 +22,6 @@ def fails(capsys, *argv, match):
     lines = capsys.readouterr().err.splitlines()
     assert status == 2 and len(lines) == 1, lines
     assert lines[0].startswith("structsolve: error: ") and re.search(match, lines[0]), lines
-
-
-def works(capsys, *argv):
-    status = main([str(arg) for arg in argv])
-    out, err = capsys.readouterr()
-    assert status == 0, err
-    return out
 
 
 def write_rows(path, n, seed, header=True, labels=12):

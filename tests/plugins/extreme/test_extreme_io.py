@@ -3,34 +3,26 @@ import gzip
 import io
 import re
 import sys
-import tracemalloc
 from types import SimpleNamespace
 
 import numpy as np
 import pytest
-from checks import refused
-from hypothesis import HealthCheck, given, settings
+from checks import memory_below, refused
+from hypothesis import given
 from hypothesis import strategies as st
 from sklearn.datasets import dump_svmlight_file, load_svmlight_file
+from small_files import put as put_file
+from small_files import same_folder
 
 from structsolve.io import read_examples
 from structsolve.plugins.extreme import reader as extreme
 from structsolve.plugins.extreme.predictions import prediction_lines, write_predictions
 from structsolve.plugins.extreme.reader import read_extreme, read_svmlight_chunks
 
-same_folder = settings(
-    suppress_health_check=[HealthCheck.function_scoped_fixture], deadline=None, max_examples=60
-)
-
 
 @pytest.fixture
 def put(tmp_path):
-    def write(content, name="rows.txt"):
-        path = tmp_path / name
-        path.write_bytes(content if isinstance(content, bytes) else content.encode())
-        return path
-
-    return write
+    return lambda content, name="rows.txt": put_file(tmp_path, name, content)
 
 
 def dense(path, **options):
@@ -75,7 +67,7 @@ def test_values_are_those_of_python_rounded_to_float32(put, texts):
 
 @same_folder
 @given(seed=st.integers(0, 2**32), zero_based=st.booleans())
-def test_files_of_scikit_learn_come_back(put, tmp_path, seed, zero_based):
+def test_files_of_scikit_learn_come_back(tmp_path, seed, zero_based):
     rng = np.random.default_rng(seed)
     n, d = rng.integers(1, 30), rng.integers(1, 20)
     X = np.where(rng.random((n, d)) < 0.3, rng.normal(size=(n, d)), 0)
@@ -179,12 +171,8 @@ def test_memory_is_that_of_a_chunk(put, monkeypatch):
     monkeypatch.setattr(extreme, "_BLOCK", 2**14)
     path = put("".join(f"{k} 1:1 2:0.5 3:1 4:1.5\n" for k in range(60_000)))
     assert path.stat().st_size > 1_400_000
-    tracemalloc.start()
-    try:
+    with memory_below(400_000):
         total = sum(x.nnz for x, _ in read_svmlight_chunks(path, 500, n_features=4))
-        assert tracemalloc.get_traced_memory()[1] < 400_000
-    finally:
-        tracemalloc.stop()
     assert total == 240_000
 
 

@@ -78,6 +78,5 @@ def test_rows_of_any_state_are_read_or_refused():
     refused("X: Input contains NaN .example 0", model.predict, broken)
     short = row.copy()
     short.indptr = short.indptr[:1]
-    with pytest.raises(ValueError, match="X"):
-        model.predict(short)
+    refused("X", model.predict, short)
     refused("X has 7 features, but ExtremeSVM is expecting 60", model.predict, sp.eye(1, 7).tocsr())

@@ -38,7 +38,7 @@ def best_of(scores, y, kept):
     return np.take_along_axis(scores, order, 1), np.where(hits.any(1), hits.argmax(1), kept)
 
 
-def log_likelihood(calibration, scores, places, weights, n_classes):
+def log_likelihood(calibration, scores, places, weights):
     shares, rest = calibration.probabilities(scores)
     whole = np.column_stack([shares, rest])[np.arange(len(places)), places]
     return float(weights @ np.log(np.maximum(whole, 1e-300)) / weights.sum())
@@ -60,11 +60,11 @@ def test_the_likelihood_is_largest(kept, seed):
     weights = np.random.default_rng(seed).random(300)
     given = best_of(scores, y, kept)
     fitted = fit_calibration(*given, 9, weights)
-    reached = log_likelihood(fitted, *given, weights, 9)
+    reached = log_likelihood(fitted, *given, weights)
 
     def other(x):
         calibration = Calibration(np.exp(x[0]), min(x[1], np.log(9 - kept)), kept)
-        return -log_likelihood(calibration, *given, weights, 9)
+        return -log_likelihood(calibration, *given, weights)
 
     best = min(minimize(other, start, method="Nelder-Mead").fun for start in ([0, 0], [1, -2]))
     assert reached >= -best - 1e-5

@@ -130,11 +130,7 @@ def test_intercept_and_copies():
 def test_wrong_arguments_are_named():
     X = sp.csr_matrix(np.ones((2, 3), np.float32))
     weights = FeatureRows(3, 4)
-    good = {
-        "rows": np.zeros(2, np.int64),
-        "classes": np.zeros(2, np.int32),
-        "factors": np.ones(2),
-    }
+    good = {"rows": np.zeros(2, np.int64), "classes": np.zeros(2, np.int32), "factors": np.ones(2)}
 
     def refused(message, call, *args, **kwargs):
         with pytest.raises(ValueError, match=message):

@@ -3,6 +3,7 @@
 import numpy as np
 import pytest
 import scipy.sparse as sp
+from checks import refused
 from reference.memoir import memoir, objective
 from scipy.special import logsumexp
 
@@ -234,10 +235,8 @@ def test_surrogates_by_object_and_wrong_ones():
 
     scores = np.array([[0.1, 0.4, 0.2]])
     assert KRivals(Slack()).evaluate(scores)[0] == pytest.approx(1.3)
-    with pytest.raises(ValueError, match="unknown surrogate 'hinge'"):
-        KRivals("hinge")
-    with pytest.raises(TypeError, match="surrogate is 3, expected a name"):
-        KRivals(3)
+    refused("unknown surrogate 'hinge'", KRivals, "hinge")
+    refused("surrogate is 3, expected a name", KRivals, 3, error=TypeError)
 
 
 @pytest.mark.parametrize("name", ["squared-hinge", "crf", "max-min", "slack"])

@@ -5,6 +5,7 @@ import sys
 import numpy as np
 import pytest
 import scipy.sparse as sp
+from checks import plugged, refused
 from hypothesis import given
 from hypothesis import strategies as st
 from reference.dense_rows import DenseRows
@@ -118,16 +119,14 @@ def test_random_rivals_are_uniform_and_depend_on_the_batch_alone():
     ],
 )
 def test_wrong_specs(spec, told):
-    with pytest.raises(ValueError, match=told):
-        make_rivals(spec)
+    refused(told, make_rivals, spec)
 
 
 def test_wrong_objects():
     with pytest.raises(ValueError, match="epsilon is -0.5"):
         make_rivals(CertifiedRivals(-0.5))
     for wrong in (None, 3, ExactRivals):
-        with pytest.raises(TypeError, match=r"known: \['certified', .*or a RivalIndex"):
-            make_rivals(wrong)
+        refused(r"known: \['certified', .*or a RivalIndex", make_rivals, wrong, error=TypeError)
 
 
 class First(RivalIndex):
@@ -154,17 +153,15 @@ class Brings:
 @pytest.fixture
 def outsider():
     plugin = Brings()
-    registry.default().register(plugin, "outsider")
-    yield
-    registry.default().unregister(plugin)
+    with plugged(plugin, "outsider"):
+        yield
 
 
 def test_an_index_from_outside(outsider):
     index = make_rivals("first:0.5")
     assert index.claim == 0.5 and "first" in registry.default().names("rival_indexes")
     assert make_rivals("outsider:first:claim=2").claim == 2
-    with pytest.raises(TypeError, match="dict .*structsolve_rival_indexes.*RivalIndex"):
-        make_rivals("none")
+    refused("dict .*structsolve_rival_indexes.*RivalIndex", make_rivals, "none", error=TypeError)
 
 
 def test_who_lies_about_the_bound_is_named(outsider):

@@ -83,10 +83,7 @@ def by_enumeration(space, layout, theta):
 
 
 @random_cases(
-    600,
-    tables=TABLES,
-    states=(2, 3, 4),
-    kind=("integers", "floats", "zeros", "forbidden", "mixed"),
+    600, tables=TABLES, states=(2, 3, 4), kind=("integers", "floats", "zeros", "forbidden", "mixed")
 )
 def test_the_cut_is_the_best_labeling(tables, states, kind, seed):
     rng = np.random.default_rng(seed)

@@ -5,9 +5,10 @@ import itertools
 import networkx as nx
 import numpy as np
 import pytest
+from checks import plugged, refused
 from direct_cases import both, fitted_general
 
-from structsolve import StructuredSVM, hookimpl, registry
+from structsolve import StructuredSVM, hookimpl
 from structsolve.plugins.mrf import MRFSpace, MRFStructure, grid_edges
 from structsolve.plugins.mrf._oracle import TRWSOracle
 from structsolve.plugins.mrf._small_graph import small_graph
@@ -177,11 +178,8 @@ def test_the_oracle_of_another_plugin_is_asked():
 
     x, square = np.ones((4, 6)), [[0, 1], [1, 2], [2, 3], [3, 0]]
     plugin = Narrow()
-    registry.default().register(plugin, "narrow")
-    try:
+    with plugged(plugin, "narrow"):
         both(fitted(3), [(x, square)], direct=False)
-    finally:
-        registry.default().unregister(plugin)
     both(fitted(3), [(x, square)], direct=True)
 
 
@@ -189,8 +187,7 @@ def test_places_of_other_tables_are_refused():
     square = [[0, 1], [1, 2], [2, 3], [3, 0]]
     space = MRFStructure(edges=square, tables="per-edge").score_space(2)
     shape = space.graphs(make_layout(space, space.pack_sizes([4])))
-    with pytest.raises(ValueError, match="one table for all"):
-        small_graph(shape, FEW, square, 4)
+    refused("one table for all", small_graph, shape, FEW, square, 4)
     space = MRFStructure().score_space(2)
     shape = space.graphs(make_layout(space, space.pack_sizes([4], edges=[square])))
     assert small_graph(shape, FEW, square, 4).layout is None

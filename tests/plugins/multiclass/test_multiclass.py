@@ -216,8 +216,7 @@ class TestSpace:
 
     def test_unseen_labels(self):
         space, _ = MulticlassStructure().make_space(self.X, [0, 1, 0])
-        with pytest.raises(ValueError, match="example 2: label .*7.* was not seen in training"):
-            space.pack(self.X, [0, 1, 7])
+        refused("example 2: label .*7.* was not seen in training", space.pack, self.X, [0, 1, 7])
         assert space.pack(self.X, [0, 1, 7], unseen="extra").labels.tolist() == [0, 1, 2]
 
     def test_masks(self):

@@ -7,12 +7,7 @@ from checks import refused
 from structsolve import StructuredSVM
 from structsolve.plugins.multilabel import MultilabelStructure
 
-CASES = [
-    ("none", "exact"),
-    ("tree", "exact"),
-    ("full", "exact"),
-    ("full", "ilp"),
-]
+CASES = [("none", "exact"), ("tree", "exact"), ("full", "exact"), ("full", "ilp")]
 
 
 def data(seed, n=12, L=4):

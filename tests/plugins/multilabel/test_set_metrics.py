@@ -7,7 +7,7 @@ from types import ModuleType
 import networkx as nx
 import numpy as np
 import pytest
-from checks import refused
+from checks import plugged, refused
 from reference.hierarchies import random_dag
 from sklearn import metrics
 from sklearn.metrics import precision_recall_fscore_support
@@ -16,7 +16,7 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
 import structsolve
-from structsolve import Named, StructuredSVM, get_scorer, hookimpl, registry
+from structsolve import Named, StructuredSVM, get_scorer, hookimpl
 from structsolve.evaluation.report import FIGURES
 from structsolve.evaluation.scorers import OURS, get_scorer_names
 from structsolve.plugins.dag import DagStructure, hierarchical_scores
@@ -161,8 +161,7 @@ def test_plugins_bring_metrics():
     plugin.structsolve_metrics = structsolve_metrics
     before = get_scorer_names()
     assert before[: len(OURS)] == [*OURS]
-    registry.default().register(plugin, "share")
-    try:
+    with plugged(plugin, "share"):
         assert sorted(get_scorer_names()) == sorted([*before, "share"])
         X, Y = data()
         model = StructuredSVM("multilabel", alpha=0.05, max_iter=2, tol=9).fit(X, Y)
@@ -170,8 +169,6 @@ def test_plugins_bring_metrics():
         assert model.score(X, Y, metric="share:part=.25") == 0.25
         (listed,) = [p for p in structsolve.list_plugins() if p["name"] == "share"]
         assert listed["metrics"] == ["share"]
-    finally:
-        registry.default().unregister(plugin)
 
 
 def counted(true, pred, weight):

@@ -4,6 +4,7 @@ import networkx as nx
 import numpy as np
 import pytest
 from checks import refused, reloaded
+from enumeration import NONE, Listed
 from scipy import sparse
 from scipy.sparse import csgraph
 
@@ -19,7 +20,6 @@ from structsolve.structure.ask import make_layout
 from structsolve.testing import check_structure
 
 KINDS = ["normal", "ties", "equal", "wide", "huge", "forbidden", "heavy"]
-NONE = -np.inf
 
 
 def random_dag(rng, n):
@@ -40,8 +40,10 @@ def random_graph(rng, n):
     return {"edges": np.array(pairs, int).reshape(-1, 2), "node_features": np.zeros((n, 1))}
 
 
-class Case:
-    """One graph, all its paths, and the parts of each as a row of ``matrix``."""
+class Case(Listed):
+    """One graph and its paths."""
+
+    states, rounding, rounding_of_marginals = (), 1e-12, 1e-13
 
     def __init__(self, x, scored):
         edges = {"edge_features": np.zeros((len(x["edges"]), 1))} if scored else {}
@@ -82,17 +84,6 @@ class Case:
             theta[rng.random(size) < 0.2] = NONE
         return theta
 
-    def scores(self, theta):
-        never = np.isneginf(theta)
-        scores = self.matrix @ np.where(never, 0, theta)
-        scores[self.matrix @ never > 0] = NONE
-        return scores
-
-    def row(self, label):
-        rows = np.flatnonzero((self.labels == label).all(axis=1))
-        assert len(rows) == 1
-        return rows[0]
-
     def check_best(self, theta):
         scores = self.scores(theta)
         if scores.max() == NONE:
@@ -100,16 +91,9 @@ class Case:
                 operator = self.oracle if call is calls.argmax else self.kbest
                 refused("example 0: scores of -inf block every path", call, operator, 0, theta)
             return
-        close = {"rtol": 1e-12, "atol": 1e-12 * (1 + np.abs(theta[np.isfinite(theta)]).max())}
-        label, value, bound = calls.argmax(self.oracle, 0, theta)
-        assert bound == value
-        np.testing.assert_allclose([value, scores[self.row(label)]], scores.max(), **close)
+        label, value = self.check_argmax(theta)
         for k in (1, 2, 5, len(scores) + 2):
-            labels, values = calls.kbest(self.kbest, 0, theta, k)
-            np.testing.assert_allclose(values, -np.sort(-scores[scores > NONE])[:k], **close)
-            np.testing.assert_allclose(scores[[self.row(one) for one in labels]], values, **close)
-            assert (values[1:] <= values[:-1]).all()
-            assert len(np.unique(labels, axis=0)) == len(labels)
+            labels, values = self.check_kbest(theta, k)
             assert values[0] == value and (labels[0] == label).all()
 
     def check_sums(self, theta, projection, rng):
@@ -117,19 +101,13 @@ class Case:
         if scores.max() == NONE:
             refused("example 0: scores of -inf block", calls.project, projection, 0, theta)
             return
-        marginals, value, bound = calls.project(projection, 0, theta)
-        weights = np.exp(scores - scores.max())
-        scale = 1 + np.abs(theta[np.isfinite(theta)]).max()
-        total = scores.max() + np.log(weights.sum())
-        np.testing.assert_allclose([value, bound], total, rtol=1e-13, atol=1e-13 * scale)
-        weights /= weights.sum()
+        self.projection = projection
+        weights, _ = self.check_distribution(theta)
         mean = weights @ self.matrix
-        np.testing.assert_allclose(marginals, mean, rtol=1e-9, atol=1e-13 * scale)
-        assert (marginals[np.isneginf(theta)] == 0).all()
         direction = rng.normal(size=len(theta))
         gain = weights * (self.matrix @ direction - mean @ direction) @ self.matrix
         moved = projection_calls.derivative(projection, 0, theta, direction)
-        np.testing.assert_allclose(moved, gain, rtol=1e-9, atol=1e-12 * scale)
+        np.testing.assert_allclose(moved, gain, rtol=1e-9, atol=1e-12 * self.scale(theta))
 
 
 @pytest.mark.parametrize("scored", [False, True])
@@ -182,7 +160,7 @@ def test_cycles_of_positive_score():
         refused(message, calls.kbest, case.kbest, 0, theta, 2)
         label, value, bound = calls.argmax(case.oracle, 0, theta)
         scores = case.scores(theta)
-        assert value == scores[case.row(label)] and value <= scores.max() <= bound
+        assert value == scores[case.rows(label)] and value <= scores.max() <= bound
         # Found without positive scores.
         steps = np.minimum(theta[x["edges"][:, 1]] + theta[n:], 0)
         clamped = [steps[one[one > 0] - 1].sum() for one in case.labels]

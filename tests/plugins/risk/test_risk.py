@@ -1,56 +1,23 @@
 """Conditional risk minimisation against enumeration of labels and textbook ridge regression."""
 
-import logging
-import pickle
-from functools import partial
-
 import networkx as nx
 import numpy as np
 import pytest
-from checks import refused, reloaded
+from checks import refused
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from scipy import sparse
+from risk_cases import CASES, sample
 from sklearn.base import clone
-from sklearn.kernel_approximation import Nystroem, RBFSampler, SkewedChi2Sampler
+from sklearn.kernel_approximation import RBFSampler
 from sklearn.kernel_ridge import KernelRidge
-from sklearn.model_selection import GridSearchCV
 
 import structsolve
-from structsolve import ClassWeights, ConditionalRiskMinimizer, CostMatrix
+from structsolve import ConditionalRiskMinimizer
 from structsolve.plugins.multilabel import MultilabelStructure
-from structsolve.plugins.risk import estimator, hierarchy_kernel
+from structsolve.plugins.risk import hierarchy_kernel
 from structsolve.plugins.risk.ridge import FeatureSmoother, JointSmoother, KernelSmoother
 from structsolve.structure.ask import ask_loss, make_layout
 from structsolve.structure.loss_values import losses
-
-COSTS = CostMatrix([[0, 1, 4], [2, 0, 1], [5, 3, 0]])
-CASES = [
-    ("multiclass", "hamming"),
-    ("multiclass", COSTS),
-    ("multiclass", ClassWeights({1: 3.0})),
-    ("ordinal", "absolute"),
-    ("ordinal", "hamming"),
-    ("multilabel", "hamming"),
-    ("multilabel", "normalized-hamming"),
-    ("permutation", "hamming"),
-    ("permutation", "spearman"),
-    ("chain", "hamming"),
-    ("chain", COSTS),
-]
-
-
-def sample(structure, rng, n):
-    X = rng.normal(size=(n, 2))
-    if structure == "multilabel":
-        return X, rng.integers(0, 2, (n, 3))
-    if structure == "permutation":
-        return X, np.array([rng.permutation(3) for _ in range(n)])
-    if structure == "chain":
-        X, y = list(rng.normal(size=(n, 2, 2))), list(rng.integers(0, 3, (n, 2)))
-        y[0], y[1] = np.array([0, 1]), np.array([2, 2])
-        return X, y
-    return X, np.concatenate([[0, 1, 2], rng.integers(0, 3, n - 3)])
 
 
 def weighted_losses(model, X, y, x, weights, loss):
@@ -241,27 +208,6 @@ def test_folds_are_training_without_them(kernel, intercept, labels):
         assert held_out == pytest.approx(wrong / 30)
 
 
-def test_features_stand_for_kernels():
-    rng = np.random.default_rng(4)
-    X, y = sample("multilabel", rng, 30)
-    x = rng.normal(size=(20, 2))
-    kernel = ConditionalRiskMinimizer("multilabel", kernel="linear", alpha=0.01).fit(X, y)
-    plain = ConditionalRiskMinimizer("multilabel", kernel=None, alpha=0.01).fit(X, y)
-    assert (kernel.predict(x) == plain.predict(x)).all()
-    assert np.allclose(kernel.predict_with_risk(x)[1], plain.predict_with_risk(x)[1])
-    # All examples as landmarks: the kernel itself.
-    full = Nystroem(gamma=0.5, n_components=30, random_state=0)
-    mapped = ConditionalRiskMinimizer("multilabel", kernel=None, feature_map=full).fit(X, y)
-    exact = ConditionalRiskMinimizer("multilabel", kernel_params={"gamma": 0.5}).fit(X, y)
-    assert np.allclose(mapped.predict_with_risk(x)[1], exact.predict_with_risk(x)[1], atol=1e-6)
-    many = RBFSampler(gamma=0.5, n_components=1500, random_state=0)
-    near = ConditionalRiskMinimizer("multilabel", kernel=None, feature_map=many).fit(X, y)
-    assert np.abs(near.predict_with_risk(x)[1] - exact.predict_with_risk(x)[1]).max() < 0.2
-    precomputed = ConditionalRiskMinimizer("multilabel", kernel="precomputed", alpha=0.01)
-    precomputed.fit(X @ X.T, y)
-    assert (precomputed.predict(x @ X.T) == kernel.predict(x)).all()
-
-
 def test_joint_ridge_solves_its_problem():
     """Compare with the linear system over all pairs of example and part."""
     rng = np.random.default_rng(5)
@@ -358,154 +304,6 @@ def test_risk_bound_holds():
         refused(next(iter(wrong)), model.risk_bound, X[train], y[train], **wrong)
 
 
-def test_scikit_learn_and_files(tmp_path):
-    rng = np.random.default_rng(9)
-    X, Y = sample("permutation", rng, 15)
-    search = GridSearchCV(
-        ConditionalRiskMinimizer("permutation", loss="spearman"), {"alpha": [1e-3, 1.0]}, cv=3
-    ).fit(X, Y)
-    assert search.best_estimator_.n_features_in_ == 2
-    assert clone(search.best_estimator_).get_params()["loss"] == "spearman"
-    for kernel in ("rbf", None, "linear"):
-        model = ConditionalRiskMinimizer("permutation", kernel=kernel, alphas=[0.1, 1]).fit(X, Y)
-        again = reloaded(model, tmp_path)
-        assert (again.predict(X) == model.predict(X)).all() and again.alpha_ == model.alpha_
-        assert again.score(X, Y) == model.score(X, Y)
-    X, y = sample("chain", rng, 8)
-    model = ConditionalRiskMinimizer("chain", n_jobs=2).fit(X, y)
-    again = reloaded(model, tmp_path)
-    assert [v.tolist() for v in again.predict(X)] == [v.tolist() for v in model.predict(X)]
-
-
-class OwnMap(RBFSampler):
-    """A feature map that files cannot store."""
-
-
-def half(a, b):
-    return 0.5 * float(a @ b)
-
-
-@pytest.mark.parametrize(
-    "feature_map",
-    [
-        Nystroem(gamma=0.5, n_components=12, random_state=3),
-        Nystroem(kernel="polynomial", degree=3, coef0=1.0, n_components=5),
-        Nystroem(kernel="poly", kernel_params={"degree": 2}, n_components=40, random_state=1),
-        RBFSampler(gamma=0.25, n_components=20, random_state=np.random.RandomState(0)),
-        RBFSampler(gamma="scale", n_components=7, random_state=0),
-    ],
-)
-@pytest.mark.parametrize("sparse_rows", [False, True])
-def test_files_of_feature_maps(tmp_path, feature_map, sparse_rows):
-    """The same predictions and risks to the last bit."""
-    rng = np.random.default_rng(0)
-    X, x = rng.normal(size=(30, 4)), rng.normal(size=(9, 4))
-    if sparse_rows:
-        X, x = sparse.csr_matrix(X * (X > 0)), sparse.csr_matrix(x * (x > 0))
-    y = rng.integers(0, 2, (30, 3))
-    for columns in (False, True):
-        model = ConditionalRiskMinimizer("multilabel", kernel=None, feature_map=feature_map)
-        model.fit(X, y)
-        if columns:  # arrays in another order round otherwise
-            for name in ("normalization_", "random_weights_"):
-                if hasattr(model.feature_map_, name):
-                    array = np.asfortranarray(getattr(model.feature_map_, name))
-                    setattr(model.feature_map_, name, array)
-        again = reloaded(model, tmp_path)
-        for one, other in zip(again.predict_with_risk(x), model.predict_with_risk(x)):
-            assert np.array_equal(one, other)
-        assert np.array_equal(again.weights(x), model.weights(x))
-        assert type(again.feature_map) is type(feature_map)
-        again.save(tmp_path / "n")
-        if feature_map.random_state is None or isinstance(feature_map.random_state, int):
-            assert repr(again.feature_map) == repr(feature_map)
-            assert (tmp_path / "n").read_bytes() == (tmp_path / "m.structsolve").read_bytes()
-        again.fit(X, y)
-
-
-@pytest.mark.parametrize("n", [40, 41])
-@pytest.mark.parametrize("kernel", ["rbf", "polynomial"])
-def test_many_examples_are_compared_by_features(tmp_path, monkeypatch, caplog, n, kernel):
-    monkeypatch.setattr(estimator, "MOST_EXACT", 40)
-    monkeypatch.setattr(estimator, "LANDMARKS", 30)
-    rng = np.random.default_rng(0)
-    X, x = rng.normal(size=(n, 3)), rng.normal(size=(9, 3))
-    y = (X[:, 0] > 0).astype(int)
-    params = {"gamma": 0.3}
-    make = partial(ConditionalRiskMinimizer, kernel=kernel, kernel_params=params)
-    with caplog.at_level(logging.INFO, "structsolve"):
-        model = make().fit(X, y)
-    told = [text for text in caplog.messages if "Nystroem" in text]
-    exact, given = make(feature_map=None).fit(X, y), model.get_params()["feature_map"]
-    assert given == "auto" and not hasattr(exact, "feature_map_")
-    assert hasattr(model, "feature_map_") == bool(told) == (n == 41)
-    if n == 40:
-        assert np.array_equal(model.weights(x), exact.weights(x)) and model.alpha_ == exact.alpha_
-    else:
-        # 30 of 41 rows represent the others.
-        landmarks = Nystroem(kernel=kernel, n_components=30, random_state=0, **params)
-        by_hand = ConditionalRiskMinimizer(kernel=None, feature_map=landmarks).fit(X, y)
-        assert np.array_equal(model.weights(x), by_hand.weights(x))
-        assert model.risk_bound is not None and model.score(X, y) > 0.8
-    again = reloaded(model, tmp_path)
-    assert again.feature_map == "auto" and np.array_equal(again.weights(x), model.weights(x))
-    assert again.get_params() == model.get_params()
-    small = clone(again).fit(X[:20], y[:20])
-    assert not hasattr(small, "feature_map_")
-    assert not hasattr(model.fit(X[:20], y[:20]), "feature_map_")  # the same object, fitted again
-    paths = make().path(X, y, [0.1, 1.0])
-    for one in paths:
-        assert np.array_equal(one.predict(x), make(alpha=one.alpha).fit(X, y).predict(x))
-
-
-def test_kernels_that_no_features_stand_for(monkeypatch):
-    monkeypatch.setattr(estimator, "MOST_EXACT", 3)
-    X, y = np.random.default_rng(0).normal(size=(8, 2)), np.arange(8) % 2
-    for model, rows in (
-        (ConditionalRiskMinimizer(kernel=lambda A, B: A @ B.T), X),
-        (ConditionalRiskMinimizer(kernel="precomputed"), X @ X.T),
-        (ConditionalRiskMinimizer(kernel=None), X),
-        (ConditionalRiskMinimizer(joint_kernel=np.eye(2)), X),
-    ):
-        assert not hasattr(model.fit(rows, y), "feature_map_")
-    message = "feature_map is 'nystroem', expected a transformer, 'auto' or None"
-    refused(message, ConditionalRiskMinimizer(feature_map="nystroem").fit, X, y)
-
-
-def test_feature_maps_that_files_do_not_hold(tmp_path):
-    X, y = [[0.0], [1.0], [2.0]], [0, 1, 1]
-    for feature_map, message in (
-        (OwnMap(), "cannot be saved without pickle, only Nystroem and RBFSampler"),
-        (SkewedChi2Sampler(), "cannot be saved without pickle"),
-        (Nystroem(kernel=half, n_components=2), "whose kernel is a function"),
-    ):
-        model = ConditionalRiskMinimizer(kernel=None, feature_map=feature_map).fit(X, y)
-        refused(message, model.save, tmp_path / "no")
-        assert not (tmp_path / "no").exists()
-
-
-@pytest.mark.parametrize(
-    "change, message",
-    [
-        ({"format": 2}, "is a 'RBFSampler' in form 2, this version knows .* in form 1"),
-        ({"name": "Fourier"}, "is a 'Fourier' in form 1"),
-        ({"columns": 5}, "was fitted by scikit-learn .* maps differently"),
-        ({"params": {"__items__": [["n_components", 9]]}}, "maps differently"),
-        ({"params": {"__items__": [["colour", 9]]}}, "cannot be loaded"),
-    ],
-)
-def test_feature_maps_of_other_versions(tmp_path, change, message):
-    from structsolve.utils import container
-
-    X, y = [[0.0], [1.0], [2.0]], [0, 1, 1]
-    feature_map = RBFSampler(n_components=3, random_state=0)
-    ConditionalRiskMinimizer(kernel=None, feature_map=feature_map).fit(X, y).save(tmp_path / "m")
-    meta, arrays = container.read(tmp_path / "m", "model")
-    meta["feature_map"] |= change
-    container.write(tmp_path / "m", "model", meta, arrays)
-    refused(message, structsolve.load, tmp_path / "m")
-
-
 def test_what_cannot_be_is_refused():
     rng = np.random.default_rng(10)
     X, y = sample("chain", rng, 5)
@@ -549,24 +347,6 @@ def test_threads_and_chunks_change_nothing(monkeypatch):
     assert (again[0] == expected).all() and np.allclose(again[1], risks)
 
 
-def test_damaged_files_are_refused(tmp_path):
-    from structsolve.utils import container
-
-    model = ConditionalRiskMinimizer("multiclass").fit(np.eye(4), [0, 1, 2, 1])
-    model.save(tmp_path / "m")
-    meta, arrays = container.read(tmp_path / "m", "model")
-    for name, value in (
-        ("targets_labels", np.array([0, 1, 7_000_000, 1], np.int32)),
-        ("targets_labels", np.array([0, 1, -1, 1], np.int32)),
-        ("targets_labels", np.array([0, 1, 2], np.int32)),
-        ("targets_label_offsets", np.array([0, 1, 2, 3, 9])),
-        ("targets_offsets", np.array([0, 2, 1, 3, 4])),
-    ):
-        assert name in arrays
-        container.write(tmp_path / "n", "model", meta, {**arrays, name: value})
-        refused("cannot be loaded|labels|offsets|label", structsolve.load, tmp_path / "n")
-
-
 def test_joint_kernel_of_single_leaves():
     from structsolve.plugins.dag import DagStructure
 
@@ -575,20 +355,6 @@ def test_joint_kernel_of_single_leaves():
     model = ConditionalRiskMinimizer(structure, joint_kernel=tree, alpha=1e-3)
     y = ["a", "b", "a", "b"]
     assert model.fit(np.diag([3.0, -3, 3, -3]) + np.eye(4), y).predict(np.eye(4)).shape == (4,)
-
-
-@pytest.mark.parametrize("structure, loss", CASES[1::4], ids=str)
-def test_models_pickle(structure, loss):
-    """Operators are created again: pickles, like files, omit them."""
-    rng = np.random.default_rng(9)
-    X, y = sample(structure, rng, 8)
-    model = ConditionalRiskMinimizer(structure, loss=loss, alpha=0.1).fit(X, y)
-    expected, risks = model.predict_with_risk(X)
-    again = pickle.loads(pickle.dumps(model))
-    predicted, same = again.predict_with_risk(X)
-    assert [np.asarray(a).tolist() for a in predicted] == [np.asarray(a).tolist() for a in expected]
-    np.testing.assert_array_equal(same, risks)
-    assert again.score(X, y) == model.score(X, y)
 
 
 def test_labels_of_many_parts_are_encoded_whole():

@@ -5,7 +5,7 @@ import functools
 import numpy as np
 import pytest
 from checks import refused, reloaded
-from enumeration import NONE, Enumerated
+from enumeration import NONE, Listed
 from random_cases import random_cases
 from shell import shell
 
@@ -29,33 +29,21 @@ def cut(label, k):
     return [(a, b, int(label[a])) for a, b in zip(starts, [*starts[1:], len(label)])]
 
 
-class Case(Enumerated):
+class Case(Listed):
     """One sequence; class 0 is outside of spans where `outside` is 0."""
-
-    rounding, rounding_of_marginals = 1e-13, 1e-12
 
     def __init__(self, n, k, most, outside=None):
         self.n, self.k, self.most = n, k, most
         self.outside = -1 if outside is None else outside
         structure = SemiMarkovStructure(most, "O" if outside is None else outside)
-        self.space = score_space(structure, k)
-        self.examples = self.space.pack_sizes([n])
-        self.layout = layout = make_layout(self.space, self.examples)
-        self.oracle, self.parts = self.space.make_oracle()(layout), self.space.make_parts()(layout)
-        self.kbest = self.space.make_power("kbest")(layout)
-        self.projection = self.space.make_projection("entropy")(layout)
+        space = score_space(structure, k)
+        self.bind(space, space.pack_sizes([n]))
         self.states, self.size = (2 * k,) * n, self.space.layout.theta_size(n, 0)
         self.labels = self.space.enumerate_labels(self.examples, 0)
-        self.places = {tuple(label): j for j, label in enumerate(self.labels.tolist())}
         self.matrix = np.array([self.indicator(label) for label in self.labels])
 
     def views(self, theta):
         return self.space.layout.theta_views(theta, self.n, 0)
-
-    def rows(self, labels):
-        if np.ndim(labels) == 1:
-            return self.places[tuple(labels)]
-        return [self.places[tuple(label)] for label in np.asarray(labels).tolist()]
 
     def indicator(self, label):
         row = np.zeros(self.size)
@@ -69,33 +57,6 @@ class Case(Enumerated):
         for (*_, c), (*_, d) in zip(segments, segments[1:]):
             views["transition"][c, d] += 1
         return row
-
-    def check_best(self, theta):
-        scores, close = self.scores(theta), self.close(theta)
-        label, value, bound = calls.argmax(self.oracle, 0, theta)
-        assert bound == value
-        np.testing.assert_allclose([value, scores[self.rows(label)]], scores.max(), **close)
-        return label, value
-
-    def check_marginals(self, theta):
-        scores = self.scores(theta)
-        marginals, value, bound = calls.project(self.projection, 0, theta)
-        scale, top = self.scale(theta), scores.max()
-        weights = np.exp(scores - top)
-        weights /= weights.sum()
-        total = top + np.log(np.exp(scores - top).sum())
-        assert bound == value
-        np.testing.assert_allclose(value, total, rtol=1e-13, atol=1e-13 * scale)
-        atol = self.rounding_of_marginals * scale
-        np.testing.assert_allclose(marginals, weights @ self.matrix, rtol=1e-9, atol=atol)
-        assert (marginals[np.isneginf(theta)] == 0).all()
-        assert (marginals[(self.matrix == 0).all(axis=0)] == 0).all()  # padding too
-        direction = np.random.default_rng(0).normal(size=self.size)
-        direction[(self.matrix == 0).all(axis=0)] = 0
-        along = self.matrix @ direction
-        moved = projection_calls.derivative(self.projection, 0, theta, direction)
-        covariance = (weights * (along - weights @ along)) @ self.matrix
-        np.testing.assert_allclose(moved, covariance, rtol=1e-8, atol=1e-8 * scale)
 
     def check_augmented(self, theta, truth):
         """Check the label of largest score and span loss, with losses by their definition."""
@@ -148,12 +109,7 @@ def test_samples_have_the_probabilities():
     rng = np.random.default_rng(0)
     for outside in (None, 0):
         case = Case(4, 2, 3, outside)
-        theta = case.theta("normal", rng)
-        p = np.exp(case.scores(theta))
-        n = 20000
-        drawn = projection_calls.sample(case.projection, 0, theta, rng.random((n, case.n)))
-        share = np.bincount(case.rows(drawn), minlength=len(p)) / n
-        np.testing.assert_allclose(share, p / p.sum(), atol=4 * 0.5 / np.sqrt(n))
+        case.check_samples(rng)
         barred = case.theta("normal", rng)
         case.views(barred)["length"][1:] = NONE
         drawn = projection_calls.sample(case.projection, 0, barred, rng.random((50, case.n)))

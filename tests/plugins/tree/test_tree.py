@@ -356,8 +356,7 @@ NODES = np.zeros((3, 1))
 def test_bad_trees_are_refused(x, message):
     fine = (NODES, [-1, 0, 0])
     space, _ = TreeStructure().make_space([fine], [[0, 1, 0]])
-    with pytest.raises(ValueError, match=message):
-        space.pack([fine, x])
+    refused(message, space.pack, [fine, x])
 
 
 def test_operators_refuse_what_is_no_forest():
@@ -386,8 +385,7 @@ def test_operators_refuse_what_is_no_forest():
 def test_bad_edge_features_and_graphs_are_refused():
     rows = np.zeros((2, 2))
     space, _ = TreeStructure().make_space([(NODES, [-1, 0, 0], rows)], [[0, 1, 0]])
-    with pytest.raises(ValueError, match="example 0: no edge features for 2 edges"):
-        space.pack([(NODES, [-1, 0, 0])])
+    refused("example 0: no edge features for 2 edges", space.pack, [(NODES, [-1, 0, 0])])
     with pytest.raises(ValueError, match="example 0: 3 rows of edge features for 2 edges"):
         space.pack([(NODES, [-1, 0, 0], np.zeros((3, 2)))])
     assert space.pack([(NODES, [-1, -1, -1], [])]).edges.shape == (0, 2)

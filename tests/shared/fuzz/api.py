@@ -70,9 +70,7 @@ class Api(Target):
 
     def run(self, rng: np.random.Generator) -> Any:
         """Make one call; see the package."""
-        with warnings.catch_warnings(), np.errstate(all="ignore"):
-            warnings.simplefilter("ignore")
-            return self.train(rng) if rng.random() < 0.4 else self.use(rng)
+        return self.train(rng) if rng.random() < 0.4 else self.use(rng)
 
     def train(self, rng: np.random.Generator) -> Any:
         name, make, X, Y = self.estimators[int(rng.integers(len(self.estimators)))]
@@ -201,11 +199,7 @@ class Sparse(Target):
             setattr(M, name, array)
         use = int(rng.integers(len(self.uses)))
         self.say(f"use {use} of {kind}: {name} way {way}, {number}")
-        with warnings.catch_warnings(), np.errstate(all="ignore"):
-            warnings.simplefilter("ignore")
-            try:
-                self.uses[use](M)
-            except (IndexError, KeyError, OverflowError, MemoryError, AttributeError) as error:
-                raise Fault(
-                    f"use {use} of {kind}, {name}: {type(error).__name__}: {error}"
-                ) from error
+        try:
+            self.uses[use](M)
+        except (IndexError, KeyError, OverflowError, MemoryError, AttributeError) as error:
+            raise Fault(f"use {use} of {kind}, {name}: {type(error).__name__}: {error}") from error

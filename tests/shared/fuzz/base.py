@@ -1,8 +1,8 @@
 """Inputs that should be refused: cases by number, each made of its target's name and that number.
 
 A target is a class with ``name``, ``refusals`` (exceptions that are answers), and ``run(rng)``,
-which makes one case.  Targets are made anew for every batch of ``batch`` cases, so that what one
-case leaves behind is the same when a batch is run again::
+which makes one case, its warnings ignored.  Targets are made anew for every batch of ``batch``
+cases, so that what one case leaves behind is the same when a batch is run again::
 
     python -m fuzz 60                          # every target, for a minute
     python -m fuzz --replay natives 1234       # one case, and what stands before it in its batch

@@ -6,7 +6,6 @@ that are returned, ``dual`` no more than the optimum, ``gap`` their difference.
 
 from __future__ import annotations
 
-import warnings
 from typing import Any
 
 import numpy as np
@@ -53,11 +52,6 @@ class Certificates(Target):
 
     def run(self, rng: np.random.Generator) -> None:
         """Fit, and recompute the last record; see the package."""
-        with warnings.catch_warnings(), np.errstate(all="ignore"):
-            warnings.simplefilter("ignore")
-            self.fit(rng)
-
-    def fit(self, rng: np.random.Generator) -> None:
         structure = pick(rng, self.structures)
         X, Y = examples(rng, structure)
         space, packed = structure.make_space(X, Y)

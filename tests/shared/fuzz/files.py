@@ -78,20 +78,16 @@ class Models(Target):
         if rng.random() < 0.1:
             told.append(_bytes(rng, self.path))
             self.say(f"{self.kind} {_name(use)}: {'; '.join(told)}")
-        with warnings.catch_warnings(), np.errstate(all="ignore"):
-            warnings.simplefilter("ignore")
-            try:
-                self.use(use)
-            except (ValueError, OSError) as error:
-                if "a-file" not in str(error):
-                    raise Fault(
-                        f"{'; '.join(told)}: no name of the file in {short(error)}"
-                    ) from None
-                raise
-            except Fault as fault:
-                raise Fault(f"{'; '.join(told)}: {fault}") from None
-            except Exception as error:
-                raise Fault(f"{'; '.join(told)}: {type(error).__name__}: {short(error)}") from error
+        try:
+            self.use(use)
+        except (ValueError, OSError) as error:
+            if "a-file" not in str(error):
+                raise Fault(f"{'; '.join(told)}: no name of the file in {short(error)}") from None
+            raise
+        except Fault as fault:
+            raise Fault(f"{'; '.join(told)}: {fault}") from None
+        except Exception as error:
+            raise Fault(f"{'; '.join(told)}: {type(error).__name__}: {short(error)}") from error
 
     def use(self, given: Any) -> None:
         X, Y = given

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import warnings
 from typing import Any
 
 import numpy as np
@@ -93,11 +92,6 @@ class Liars(Target):
 
     def run(self, rng: np.random.Generator) -> None:
         """Fit with a liar; see the package."""
-        with warnings.catch_warnings(), np.errstate(all="ignore"):
-            warnings.simplefilter("ignore")
-            self.fit(rng)
-
-    def fit(self, rng: np.random.Generator) -> None:
         kind, p = KINDS[int(rng.integers(len(KINDS)))], float(rng.choice([0.05, 0.3, 0.6]))
         who, surrogate = ("oracle", "relaxation", "program")[int(rng.integers(3))], "margin"
         settings: dict[str, Any] = {}

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import inspect
 import re
-import warnings
 from typing import Any
 
 import numpy as np
@@ -82,14 +81,12 @@ class Natives(Target):
             arguments[position] = _ALONE.get(name, arguments[position])
         told = f"{label}({', '.join(f'{n}={short(a, 60)}' for n, a in zip(names, arguments))})"
         self.say(told)
-        with warnings.catch_warnings(), np.errstate(all="ignore"):
-            warnings.simplefilter("ignore")
-            try:
-                pairs = list(zip(names, arguments))
-                named = {n: a for n, a in pairs if n in by_name}
-                call(*(a for n, a in pairs if n not in named), **named)
-            except SystemError as error:
-                raise Fault(f"{told}: {error}") from error
+        try:
+            pairs = list(zip(names, arguments))
+            named = {n: a for n, a in pairs if n in by_name}
+            call(*(a for n, a in pairs if n not in named), **named)
+        except SystemError as error:
+            raise Fault(f"{told}: {error}") from error
 
     def _sound(self, rng: np.random.Generator, names: list[str], documented: dict[str, str]) -> Any:
         """Return arguments that fit together, as far as docstrings tell."""
@@ -188,9 +185,7 @@ def _broken(rng: np.random.Generator, value: Any) -> Any:
             lambda: _filled(value, rng.choice(_FLOATS)),
             lambda: _filled(value, rng.choice([-1, 2**31 - 1, -(2**31), 3, 100])),
         )
-        with np.errstate(all="ignore"), warnings.catch_warnings():
-            warnings.simplefilter("ignore")
-            return ways[int(rng.integers(len(ways)))]()
+        return ways[int(rng.integers(len(ways)))]()
     if sp.issparse(value) and rng.random() < 0.8:
         value = value.copy()
         array = getattr(value, rng.choice(["indptr", "indices", "data"]))

@@ -5,7 +5,6 @@ from __future__ import annotations
 import gzip
 import io
 import os
-import warnings
 from typing import Any
 
 import numpy as np
@@ -75,20 +74,18 @@ class Readers(Target):
         with open(path, "wb") as file:
             file.write(data)
         self.say(f"{kind}: {short(data, 700)}")
-        with warnings.catch_warnings(), np.errstate(all="ignore"):
-            warnings.simplefilter("ignore")
-            try:
-                if kind == "uai":
-                    return read_uai(path)
-                if kind.startswith("hierarchy"):
-                    return read_hierarchy(path)
-                if kind == "network":
-                    return read_network(path)
-                return read_examples(path, kind.split()[0])
-            except (ValueError, OSError) as error:
-                if "the-a" not in str(error):
-                    raise Fault(f"{kind} {short(data)}: no file in {short(error)}") from None
-                raise
+        try:
+            if kind == "uai":
+                return read_uai(path)
+            if kind.startswith("hierarchy"):
+                return read_hierarchy(path)
+            if kind == "network":
+                return read_network(path)
+            return read_examples(path, kind.split()[0])
+        except (ValueError, OSError) as error:
+            if "the-a" not in str(error):
+                raise Fault(f"{kind} {short(data)}: no file in {short(error)}") from None
+            raise
 
     def npz(self, rng: np.random.Generator) -> bytes:
         arrays = dict(self.arrays[int(rng.integers(len(self.arrays)))])

@@ -117,12 +117,6 @@ def compiled() -> list[types.ModuleType]:
     return modules
 
 
-def is_native(value: Any) -> bool:
-    """Return whether a function or class is compiled here."""
-    module = getattr(value, "__module__", None) or ""
-    return module in {m.__name__ for m in compiled()}
-
-
 @functools.cache
 def live() -> dict[str, list[Any]]:
     """Return compiled objects of small models, by the names of their classes."""

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import warnings
 from typing import Any
 
 import batch_cases
@@ -47,36 +46,34 @@ class Batch(Target):
         loss = _LOSSES[int(rng.integers(len(_LOSSES)))]
         projection = ["entropy", "euclidean", "x"][int(rng.integers(3))]
         weights = odd(rng, np.ones(3)) if rng.random() < 0.3 else None
-        with warnings.catch_warnings(), np.errstate(all="ignore"):
-            warnings.simplefilter("ignore")
-            try:
-                made = batch.Scores(**given)
-                calls = {
-                    "argmax": lambda: batch.argmax(space, made),
-                    "k_best": lambda: batch.k_best(space, made, more if more != 10**9 else 50),
-                    "marginals": lambda: batch.marginals(space, made, projection),
-                    "marginals_vjp": lambda: batch.marginals_vjp(space, made, scores, projection),
-                    "samples": lambda: batch.samples(space, made, more if more != 10**9 else 50),
-                    "encode": lambda: batch.encode(space, made, truths),
-                    "log_proba": lambda: batch.log_proba(space, made, truths),
-                    "entropy": lambda: batch.entropy(space, made),
-                    "kl_divergence": lambda: batch.kl_divergence(space, made, scores),
-                    "expected_loss": lambda: batch.expected_loss(space, made, truths),
-                    "least_loss": lambda: batch.least_loss(space, made),
-                    "most_probable": lambda: batch.most_probable(space, made, 3),
-                    "value_and_gradient": lambda: batch.value_and_gradient(
-                        space, made, truths, surrogate, loss, weights=weights
-                    ),
-                }
-                call = sorted(calls)[int(rng.integers(len(calls)))]
-                told = {k: v for k, v in given.items() if k != "examples"}
-                self.say(
-                    f"batch.{call}({kind}, {short(told, 500)}, {short(truths)}, {more!r}, "
-                    f"{surrogate}, {loss}, {projection}, {weights!r})"
-                )
-                calls[call]()
-            except TypeError as error:
-                raise judged(error) from None
+        try:
+            made = batch.Scores(**given)
+            calls = {
+                "argmax": lambda: batch.argmax(space, made),
+                "k_best": lambda: batch.k_best(space, made, more if more != 10**9 else 50),
+                "marginals": lambda: batch.marginals(space, made, projection),
+                "marginals_vjp": lambda: batch.marginals_vjp(space, made, scores, projection),
+                "samples": lambda: batch.samples(space, made, more if more != 10**9 else 50),
+                "encode": lambda: batch.encode(space, made, truths),
+                "log_proba": lambda: batch.log_proba(space, made, truths),
+                "entropy": lambda: batch.entropy(space, made),
+                "kl_divergence": lambda: batch.kl_divergence(space, made, scores),
+                "expected_loss": lambda: batch.expected_loss(space, made, truths),
+                "least_loss": lambda: batch.least_loss(space, made),
+                "most_probable": lambda: batch.most_probable(space, made, 3),
+                "value_and_gradient": lambda: batch.value_and_gradient(
+                    space, made, truths, surrogate, loss, weights=weights
+                ),
+            }
+            call = sorted(calls)[int(rng.integers(len(calls)))]
+            told = {k: v for k, v in given.items() if k != "examples"}
+            self.say(
+                f"batch.{call}({kind}, {short(told, 500)}, {short(truths)}, {more!r}, "
+                f"{surrogate}, {loss}, {projection}, {weights!r})"
+            )
+            calls[call]()
+        except TypeError as error:
+            raise judged(error) from None
 
 
 class Torch(Target):
@@ -114,26 +111,24 @@ class Torch(Target):
         call = names[int(rng.integers(len(names)))]
         told = f"{kind}, {surrogate}, {short(scores, 500)}, {short(labels)}, {more}"
         self.say(f"{self.name}.{call}({told})")
-        with warnings.catch_warnings(), np.errstate(all="ignore"):
-            warnings.simplefilter("ignore")
-            try:
-                if call == "decode":
-                    self.module.decode(case.structure, scores, **more)
-                elif call == "Marginals":
-                    self.module.Marginals(case.structure)(scores, **more)
-                else:
-                    layer = self.module.StructuredLoss(case.structure, surrogate)
-                    self.train(layer, scores, labels, more)
-            except TypeError as error:
-                raise judged(error) from None
-            except RuntimeError as error:  # errors of a callback, as JAX tells them
-                if type(error).__name__ != "JaxRuntimeError":
-                    raise
-                if "ValueError: " in str(error) or "NotImplementedError: " in str(error):
-                    raise ValueError("refused") from None
-                if "TypeError: " in str(error):
-                    raise judged(TypeError(str(error).rsplit("TypeError: ", 1)[1])) from None
+        try:
+            if call == "decode":
+                self.module.decode(case.structure, scores, **more)
+            elif call == "Marginals":
+                self.module.Marginals(case.structure)(scores, **more)
+            else:
+                layer = self.module.StructuredLoss(case.structure, surrogate)
+                self.train(layer, scores, labels, more)
+        except TypeError as error:
+            raise judged(error) from None
+        except RuntimeError as error:  # errors of a callback, as JAX tells them
+            if type(error).__name__ != "JaxRuntimeError":
                 raise
+            if "ValueError: " in str(error) or "NotImplementedError: " in str(error):
+                raise ValueError("refused") from None
+            if "TypeError: " in str(error):
+                raise judged(TypeError(str(error).rsplit("TypeError: ", 1)[1])) from None
+            raise
 
     def train(self, layer: Any, scores: Any, labels: Any, more: Any) -> None:
         loss = layer(scores, labels, **more)

@@ -14,8 +14,11 @@ import struct
 import sys
 import tempfile
 import time
+import warnings
 from dataclasses import dataclass, field
 from typing import Any
+
+import numpy as np
 
 from .base import Fault, generator
 from .targets import TARGETS
@@ -58,7 +61,9 @@ def run_cases(target: str, cases: range, note: Any = None) -> Tally:
             made.say = (lambda text, c=case: note(tally, c, text)) if note else (lambda text: None)
             made.say("")
             try:
-                made.run(generator(target, case))
+                with warnings.catch_warnings(), np.errstate(all="ignore"):
+                    warnings.simplefilter("ignore")
+                    made.run(generator(target, case))
             except Fault as fault:
                 tally.others += 1
                 tally.lines.append(f"{target}, case {case}: {fault}")

@@ -1,0 +1,191 @@
+"""Kinds of data that users give, and refusals that hold for all of them."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from ..utils.arrays import real_array
+from ..utils.masked import refuse_masked
+from ..utils.suggest import a_type
+
+# Products and sums of larger features overflow: weights and scores would be NaN.
+HUGE = 1e100
+
+
+def is_sparse(x: Any) -> bool:
+    """Return whether x is a scipy.sparse matrix or array, without importing scipy.
+
+    Parameters
+    ----------
+    x : object
+
+    Returns
+    -------
+    bool
+    """
+    return hasattr(x, "tocsr")
+
+
+def first_frame(X: Any) -> Any:
+    """Return the data frame whose columns name the features of X, if there is one.
+
+    Parameters
+    ----------
+    X : object
+        A data frame, or a list, tuple, Series or array of examples: frames, or tuples that begin
+        with one.
+
+    Returns
+    -------
+    data frame or None
+    """
+    objects = getattr(getattr(X, "dtype", None), "kind", "") == "O" and np.ndim(X) == 1
+    if not hasattr(X, "columns") and (objects or isinstance(X, (list, tuple))):
+        X = next(iter(X), None)
+        X = X[0] if isinstance(X, tuple) and X else X
+    return X if hasattr(X, "columns") else None
+
+
+def listed(given: Any, what: str = "X") -> Any:
+    """Return an iterator's items as a list, and anything else unchanged.
+
+    Parameters
+    ----------
+    given : object
+        X or y.
+    what : str, default="X"
+        Its name, for messages.
+
+    Returns
+    -------
+    object
+
+    Raises
+    ------
+    ValueError
+        If an iterator has no items, as after it was read once.
+
+    Examples
+    --------
+    >>> listed(x for x in "ab"), listed("ab")
+    (['a', 'b'], 'ab')
+    """
+    if not hasattr(given, "__next__"):
+        return given
+    items = list(given)
+    if not items:
+        raise ValueError(
+            f"{what}: found {a_type(given)} without items, expected examples; an iterator "
+            "can be read only once: pass a list"
+        )
+    return items
+
+
+def packed_bytes(X: Any) -> int:
+    """Return the bytes of packed features.
+
+    Parameters
+    ----------
+    X : ndarray or scipy.sparse CSR, or None
+
+    Returns
+    -------
+    int
+    """
+    arrays = (X.data, X.indices, X.indptr) if is_sparse(X) else () if X is None else (X,)
+    return sum(array.nbytes for array in arrays)
+
+
+def within(values: np.ndarray, most: float) -> bool:
+    """Return whether no value is NaN, or larger in size than a number.
+
+    Parameters
+    ----------
+    values : ndarray
+    most : float
+
+    Returns
+    -------
+    bool
+    """
+    # Python floats: a float32 would cast the number, which may overflow.
+    return not values.size or float(values.max()) <= most and float(values.min()) >= -most
+
+
+def refuse_infinite(X: Any, offsets: Any, what: str = "X", most: float = HUGE) -> None:
+    """Refuse NaN, infinity, and features whose products overflow, naming the first such example.
+
+    Parameters
+    ----------
+    X : ndarray or CSR of shape (n_rows, n_features), or None
+    offsets : ndarray of int64 of shape (n + 1,)
+        First row of each example.
+    what : str, default="X"
+        Name of the argument.
+    most : float
+        The largest absolute value allowed.
+
+    Raises
+    ------
+    ValueError
+    """
+    data = X if X is None else X.data if is_sparse(X) else X
+    if data is None or within(data, most):
+        return
+    first = int(np.flatnonzero(~(np.abs(data) <= np.float64(most)))[0])
+    row = first // data.shape[-1]
+    if is_sparse(X):
+        row = int(np.searchsorted(X.indptr, first, side="right")) - 1
+    i = int(np.searchsorted(offsets, row, side="right")) - 1
+    value, where = data.ravel()[first], f"(example {i}, row {row - offsets[i]})"
+    if np.isfinite(value):
+        raise ValueError(
+            f"{what}: found {value:g} {where}, expected numbers from {-most:g} to {most:g}; scale "
+            "the features"
+        )
+    raise ValueError(
+        f"{what}: Input contains {'NaN' if np.isnan(value) else 'infinity'} {where}; features must "
+        "be finite: impute or drop them"
+    )
+
+
+def check_weights(sample_weight: Any, n: int) -> np.ndarray:
+    """Return checked weights of the examples.
+
+    Parameters
+    ----------
+    sample_weight : None, float or array of shape (n,)
+        None gives ones.
+    n : int
+        Number of examples.
+
+    Returns
+    -------
+    ndarray of float64 of shape (n,)
+
+    Raises
+    ------
+    ValueError
+        If the shape differs, one is negative or not finite (naming the example), or all are zero.
+    """
+    if sample_weight is None:
+        return np.ones(n)
+    refuse_masked(sample_weight, "sample_weight", "give the weight 0 to examples left out")
+    if np.isscalar(sample_weight):
+        sample_weight = np.full(n, sample_weight)
+    weights = real_array(sample_weight, "sample_weight")
+    if weights.shape != (n,):
+        raise ValueError(
+            f"sample_weight has shape {weights.shape}, expected ({n},): one weight per example"
+        )
+    bad = np.flatnonzero(~np.isfinite(weights) | (weights < 0))
+    if bad.size:
+        raise ValueError(
+            f"sample_weight of example {bad[0]} is {weights[bad[0]]}, expected a finite number of "
+            "at least 0"
+        )
+    if weights.sum() <= 0:
+        raise ValueError("sample_weight is zero for every example, expected one above 0")
+    return weights

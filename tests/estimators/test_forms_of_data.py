@@ -1,0 +1,160 @@
+"""Forms of X and y that StructuredSVM takes: weights, storage, names of classes and columns."""
+
+import numpy as np
+import pytest
+import scipy.sparse as sp
+from checks import refused, reloaded, same
+from data import chains, classes, fitted
+from sklearn.base import clone
+from sklearn.exceptions import ConvergenceWarning
+
+from structsolve import Sequences, StructuredSVM, from_padded
+
+
+def test_sample_weight_counts_like_repetition():
+    X, Y = chains(12, noise=5)
+    weights = np.array([1, 2, 3] * 4)
+    repeated = np.repeat(np.arange(12), weights)
+    one = fitted(X, Y)
+    weighted = StructuredSVM("chain", alpha=0.05, tol=1e-6, max_iter=2000).fit(
+        X, Y, sample_weight=weights
+    )
+    again = fitted([X[i] for i in repeated], [Y[i] for i in repeated], max_iter=2000)
+    assert weighted.history_[-1]["primal"] == pytest.approx(again.history_[-1]["primal"], rel=2e-6)
+    np.testing.assert_allclose(weighted.coef_["node"], again.coef_["node"], atol=1e-3)
+    assert abs(one.coef_["node"] - again.coef_["node"]).max() > 1e-2
+
+
+def test_dense_csr_float32_and_stacked_give_the_same_weights():
+    X, Y = chains(20)
+    X = [np.round(x) * (np.abs(x) > 1) for x in X]
+    dense = fitted(X, Y)
+    stacked = Sequences(sp.csr_matrix(np.concatenate(X)), [len(x) for x in X])
+    for other in (
+        [sp.csr_matrix(x) for x in X],
+        [sp.csc_array(x) for x in X],
+        [x.astype(np.float32) for x in X],
+        [x.astype(int) for x in X],
+        stacked,
+    ):
+        model = fitted(other, Y)
+        np.testing.assert_allclose(model.coef_["node"], dense.coef_["node"], atol=1e-9)
+        assert [a.tolist() for a in model.predict(other)] == [a.tolist() for a in dense.predict(X)]
+
+
+def test_padded_input():
+    X, Y = chains(10)
+    lengths = [len(x) for x in X]
+    padded = np.full((10, max(lengths), 6), np.nan)
+    for row, x in zip(padded, X):
+        row[: len(x)] = x
+    a, b = fitted(X, Y), fitted(from_padded(padded, lengths), Y)
+    np.testing.assert_array_equal(a.coef_["node"], b.coef_["node"])
+
+
+def test_edge_features_matter():
+    rng = np.random.default_rng(0)
+    X, Y = [], []
+    for _ in range(40):
+        change = rng.integers(0, 2, 5)
+        y = np.concatenate([[0], np.cumsum(change) % 2])
+        nodes = np.zeros((6, 1))
+        nodes[0] = 1
+        X.append((nodes, np.c_[change, 1 - change].astype(float)))
+        Y.append(y)
+    assert fitted(X, Y, alpha=1e-3).score(X, Y) == 1
+    assert fitted([x[0] for x in X], Y, alpha=1e-3).score([x[0] for x in X], Y) < 0.9
+
+
+def test_string_labels_and_classes():
+    X, Y = chains(10)
+    names = np.array(["O", "B-x", "I-x"])
+    model = fitted(X, [names[y] for y in Y])
+    assert model.classes_.tolist() == sorted(names)
+    assert set(np.concatenate(model.predict(X))) <= set(names)
+
+
+@pytest.mark.skipif(not hasattr(np.dtypes, "StringDType"), reason="needs NumPy 2")
+def test_labels_may_be_strings_of_any_length():
+    X, y = classes()
+    names = np.array(["a", "b", "long"])[y]
+    strings = names.astype(np.dtypes.StringDType())
+    plain = StructuredSVM("multiclass").fit(X, names).predict(X).tolist()
+    assert StructuredSVM("multiclass").fit(X, strings).predict(X).tolist() == plain
+    chain = StructuredSVM("chain").fit([X], [strings])
+    assert chain.score([X], [names]) == chain.score([X], [strings])
+
+
+@pytest.mark.pandas
+def test_feature_names_and_named_weights():
+    pd = pytest.importorskip("pandas")
+    X, y = classes(40)
+    frame = pd.DataFrame(X, columns=[f"f{j}" for j in range(5)])
+    model = StructuredSVM("multiclass").fit(frame, y)
+    assert model.feature_names_in_.tolist() == list(frame.columns)
+    refused("feature names", model.predict, frame[frame.columns[::-1]])
+
+
+@pytest.mark.pandas
+@pytest.mark.parametrize("form", ["list", "tuple", "series", "array", "tree", "mrf"])
+def test_columns_of_frames_are_those_of_training_in_every_form(form, tmp_path):
+    pd = pytest.importorskip("pandas")
+    rng = np.random.default_rng(0)
+    plain = [pd.DataFrame(rng.normal(size=(4, 2)), columns=["a", "b"]) for _ in range(5)]
+    y = [(x["a"] > 0).astype(int).to_numpy() for x in plain]
+    pairs = {"tree": np.array([-1, 0, 0, 1]), "mrf": np.array([[0, 1], [1, 2], [2, 3]])}
+
+    def formed(frames):
+        if form in pairs:
+            return [(x, pairs[form]) for x in frames]
+        series = pd.Series(frames)
+        return {"tuple": tuple(frames), "series": series, "array": series.to_numpy()}.get(
+            form, frames
+        )
+
+    X, turned = formed(plain), formed([x[["b", "a"]] for x in plain])
+    model = StructuredSVM(form if form in pairs else "chain", alpha=0.1).fit(X, y)
+    text = "Feature names must be in the same order"
+    for one in (model, reloaded(model, tmp_path)):
+        assert one.feature_names_in_.tolist() == ["a", "b"]
+        same(one.predict(X), model.predict(X))
+        refused(text, one.predict, turned)
+        refused(text, one.score, turned, y)
+    refused(text, clone(model).fit, X, y, validation=(turned, y))
+    model.fit(X, y, validation=(X, y))
+    refused(text, model.fit, turned, y, validation=(X, y))
+    assert model.feature_names_in_.tolist() == ["a", "b"]  # a refused fit leaves the model alone
+    bare = formed([x.to_numpy() for x in plain])
+    with pytest.warns(UserWarning, match="StructuredSVM was fitted with feature names"):
+        model.fit(X, y, validation=(bare, y))
+
+
+def test_named_weights_of_a_chain():
+    X, Y = chains(10)
+    model = fitted(X, Y)
+    weights = model.named_weights([f"f{j}" for j in range(6)])
+    table = {(block, names): value for block, names, value in weights}
+    assert table["transition", (0, 1)] == model.coef_["transition"][0, 1]
+    assert table["node", ("f2", 1)] == model.coef_["node"][2, 1]
+    assert table["intercept", (2,)] == model.coef_["intercept"][2]
+    sizes = [abs(v) for *_, v in weights]
+    assert sizes == sorted(sizes, reverse=True)
+    refused("feature_names has 2 entries, expected 6", model.named_weights, ["a", "b"])
+
+
+@pytest.mark.parametrize("kind", [np.asarray, sp.csr_matrix])
+def test_unscaled_columns_are_named_where_training_does_not_converge(kind):
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(60, 3)) * [1.0, 1.0, 1000.0]
+    y = (X[:, 0] + rng.normal(size=60) > 0).astype(int)
+    scaler = "StandardScaler" if kind is np.asarray else "MaxAbsScaler"
+    message = f"column 2 .*put {scaler}\\(\\) before the model"
+    with pytest.warns(ConvergenceWarning, match=message):
+        StructuredSVM("multiclass", alpha=1e-6, max_iter=2).fit(kind(X), y)
+    sequences = [X[k : k + 3] for k in range(0, 60, 3)]
+    labels = [y[k : k + 3] for k in range(0, 60, 3)]
+    with pytest.warns(ConvergenceWarning, match=r"NodeTransformer\((Standard|MaxAbs)Scaler\(\)\)"):
+        StructuredSVM("chain", alpha=1e-6, max_iter=2).fit(list(map(kind, sequences)), labels)
+    with pytest.warns(ConvergenceWarning) as warned:
+        StructuredSVM("multiclass", alpha=1e-6, max_iter=2).fit(kind(X / [1, 1, 1000]), y)
+    assert not any("scale" in str(warning.message) for warning in warned)
