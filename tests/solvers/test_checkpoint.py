@@ -103,8 +103,10 @@ def test_early_stopping_resumes(tmp_path):
     with pytest.raises(RuntimeError):
         StructuredSVM("chain", checkpoint=path, callbacks=[stopped_after(3)], **settings).fit(X, Y)
     resumed = StructuredSVM("chain", checkpoint=path, **settings).fit(X, Y)
-    same_run(resumed, whole)
-    assert resumed.stop_reason_ == whole.stop_reason_
+    again = StructuredSVM("chain", checkpoint=path, **settings).fit(X, Y)  # has ended
+    for model in (resumed, again):
+        same_run(model, whole)
+        assert model.stop_reason_ == whole.stop_reason_ == "early_stopping"
 
 
 @pytest.mark.parametrize(
