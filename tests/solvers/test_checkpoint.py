@@ -18,7 +18,7 @@ from doc_code import SHARED
 from scipy import sparse
 from sklearn.base import clone
 
-from structsolve import CostMatrix, HierarchicalSVM, StructuredSVM, get_structure
+from structsolve import CostMatrix, HierarchicalSVM, StructuredSVM, WeightedLabels, get_structure
 from structsolve.lp import Highs, LabelConstraint
 from structsolve.plugins.chain.space import ChainStructure
 from structsolve.plugins.latent import LatentSVM
@@ -146,8 +146,11 @@ class Noted(ChainStructure):
     ],
     ids=["values", "shapes", "dict", "sparse", "objects"],
 )
-def test_all_that_a_package_packs_is_known(tmp_path, monkeypatch, first, second):
+@pytest.mark.parametrize("weighted", [False, True])
+def test_all_that_a_package_packs_is_known(tmp_path, monkeypatch, first, second, weighted):
     X, Y = chains(10)
+    if weighted:
+        Y[0] = WeightedLabels(Y[0], np.arange(len(Y[0])) + 1)
     settings = {"alpha": 0.01, "tol": 0.1}
     saved = StructuredSVM(Noted(), checkpoint=tmp_path / "run.checkpoint", **settings)
     warm = StructuredSVM(Noted(), warm_start=True, **settings)
