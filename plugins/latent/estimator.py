@@ -12,6 +12,7 @@ import numpy as np
 from sklearn.exceptions import ConvergenceWarning
 
 from structsolve.estimators.fitting import (
+    constraint_rows,
     description_of,
     fingerprint_of_examples,
     packed_validation,
@@ -414,7 +415,7 @@ class LatentSVM(HiddenPredictionMixin, StructuredSVM):
             "init": [self.init, int(self.n_init)],
             "alpha": [self.alpha_, float(self.tol)],
         }
-        more = [problem.weights]
+        more = [problem.weights, *constraint_rows(problem)]
         if data.sets is not None and data.n_hidden is not None:
             more += [data.sets.rows, data.sets.table, data.n_hidden]
         if data.candidates is not None:

@@ -280,7 +280,7 @@ def costly(binding: Binding, loss: Any) -> Any:
     if not fits(bound):
         raise ValueError(
             f"loss {loss!r} of structure {binding.space.structure.name!r} has no expectation by "
-            "marginals, because it is not linear in the parts of either label; "
+            f"marginals, because {bound} is not linear in the parts of either label; "
             f"{loss_advice(binding.space, binding.layout, fits)}"
         )
     return bound

@@ -269,10 +269,11 @@ def score(args: argparse.Namespace) -> None:
         if report is not None:
             print(output.report_text(report, args), file=messages.out())
             return
-    if output.are_structured(model, data.y):
+    predicted = model.predict(data.X)
+    if output.are_structured(model, data.y) or output.are_sets(predicted):
         print(output.whole_labels_text(model, data, args), file=messages.out())
         return
-    guess = output.predictions(model, data)
+    guess = output.predictions(model, data, predicted)
     whole = data.sequences or getattr(structure_of(model), "label_rows", False)
     truth = output.as_lists(data.y if whole else data.split(data.y))
     truth, guess = output.without_void(model, data, truth, guess)

@@ -11,8 +11,7 @@ from structsolve.cli.messages import one_line, plain
 from structsolve.evaluation.report import AVERAGES, FIGURES
 from structsolve.registry.plugin import LISTS
 from structsolve.structure.pack import pack, structure_of
-from structsolve.utils.values import is_flat
-from structsolve.utils.values import plain as plain_value
+from structsolve.utils.values import SETS, is_flat, to_json
 
 GIVES = ("oracle", "power", "parts", "projection", "loss", "max_min", "polytope")
 
@@ -72,8 +71,23 @@ def are_structured(model: Any, labels: Any) -> bool:
     """
     if not hasattr(model, "classes_") and not getattr(structure_of(model), "label_rows", False):
         return True
-    kinds = (list, tuple, dict)
+    kinds = (list, tuple, dict, *SETS)
     return isinstance(labels, list) and any(isinstance(y, kinds) and not is_flat(y) for y in labels)
+
+
+def are_sets(labels: Any) -> bool:
+    """Return whether predictions are sets, which files hold as lists.
+
+    Parameters
+    ----------
+    labels : list or array
+        One label per example.
+
+    Returns
+    -------
+    bool
+    """
+    return isinstance(labels, list) and any(isinstance(y, SETS) for y in labels)
 
 
 def whole_labels_text(model: Any, data: Any, args: argparse.Namespace) -> str:
@@ -169,7 +183,7 @@ def labels_text(model: Any, data: Any, args: argparse.Namespace) -> Iterator[str
     if are_structured(model, predicted) and annotates != "always":
         if args.marginals:
             raise ValueError("--marginals: labels that are no sequences of classes have none")
-        yield from (json.dumps(plain_value(label)) + "\n" for label in predicted)
+        yield from (to_json(label) + "\n" for label in predicted)
         return
     if is_level_table(model, predicted):
         yield from _level_lines(model, data, predicted, args.marginals)
@@ -253,7 +267,7 @@ def one_label(model: Any, label: Any) -> str:
     if getattr(structure, "label_rows", False):
         return " ".join(map(str, label.tolist()))
     if isinstance(label, (list, tuple)) or getattr(label, "ndim", 0) > 0:
-        return json.dumps(plain_value(label))
+        return to_json(label)
     return str(label)
 
 
@@ -277,7 +291,7 @@ def kbest_text(model: Any, data: Any, k: int) -> Iterator[str]:
     for i, answers in enumerate(best):
         for rank, (labels, score) in enumerate(answers, 1):
             lines = (
-                [json.dumps(plain_value(labels))]
+                [to_json(labels)]
                 if structured
                 else [str(label) for label in as_lists([labels])[0]]
                 if data.sequences

@@ -12,6 +12,7 @@ import numpy as np
 
 from ..examples.given import check_weights, listed
 from ..examples.packed import Examples
+from ..lp.constraints import ConstrainedPolytopes
 from ..potentials.mercer import given_dense
 from ..solvers.problem import Problem
 from ..structure.pack import pack
@@ -74,7 +75,25 @@ def fingerprint_of(problem: Problem, settings: dict[str, Any]) -> str:
     if problem.space.whole is not None:
         columns = problem.space.column_entries
         more += [columns.data, columns.indices, columns.indptr, np.array(columns.shape[1])]
-    return fingerprint_of_examples(problem.examples, described, more)
+    return fingerprint_of_examples(problem.examples, described, [*more, *constraint_rows(problem)])
+
+
+def constraint_rows(problem: Problem) -> list[Any]:
+    """Return the rows of an oracle's constraints on labels, of each example.
+
+    Parameters
+    ----------
+    problem : Problem
+
+    Returns
+    -------
+    list
+        Empty without constraints.
+    """
+    polytopes = getattr(getattr(problem.oracle, "decoder", None), "polytopes", None)
+    if not isinstance(polytopes, ConstrainedPolytopes):
+        return []
+    return [polytopes.rows(i) for i in range(problem.n)]
 
 
 def description_of(value: Any) -> str:
@@ -98,7 +117,7 @@ def description_of(value: Any) -> str:
 
 
 def fingerprint_of_examples(
-    examples: Examples, settings: dict[str, Any], more: Sequence[np.ndarray] = ()
+    examples: Examples, settings: dict[str, Any], more: Sequence[Any] = ()
 ) -> str:
     """Return a digest of packed examples, further arrays and settings.
 
@@ -108,26 +127,38 @@ def fingerprint_of_examples(
         With labels.
     settings : dict
         JSON-able.
-    more : sequence of ndarray, optional
+    more : sequence of ndarray, or of containers of them, optional
 
     Returns
     -------
     str
     """
     digest = hashlib.sha256()
-    for matrix in (examples.nodes, examples.edges):
-        if matrix is None:
-            continue
-        sparse = hasattr(matrix, "indptr")
-        for part in (matrix.data, matrix.indices, matrix.indptr) if sparse else (matrix,):
-            digest.update(np.ascontiguousarray(part).data)
     weights = [] if more or examples.sample_weight is None else [examples.sample_weight]
-    for array in (examples.offsets, examples.labels, *weights, *more):
-        digest.update(np.ascontiguousarray(array).data)
+    _add(digest, [examples.nodes, examples.edges, examples.offsets, examples.labels])
+    _add(digest, [*weights, *more])
+    topology = examples.topology
+    if "identity" not in topology:  # all that a package packed
+        _add(digest, [examples.label_offsets, examples.edge_offsets, *sorted(topology.items())])
     # Objects that are not arrays ("functions") are compared by identity.
-    described = {"identity": repr(examples.topology.get("identity")), **settings}
+    described = {"identity": repr(topology.get("identity")), **settings}
     digest.update(json.dumps(described, sort_keys=True).encode())
     return digest.hexdigest()
+
+
+def _add(digest: Any, value: Any) -> None:
+    """Add arrays, or containers of them, to a digest by their contents."""
+    if hasattr(value, "indptr"):
+        value = (value.data, value.indices, value.indptr)
+    if isinstance(value, np.ndarray) and value.dtype != object:
+        digest.update(f"{value.dtype.str}{value.shape}".encode())
+        digest.update(np.ascontiguousarray(value).reshape(-1).view(np.uint8))
+    elif isinstance(value, (list, tuple)) or (isinstance(value, np.ndarray) and value.ndim):
+        digest.update(str(len(value)).encode())
+        for part in value:
+            _add(digest, part)
+    else:
+        digest.update(description_of(value).encode())
 
 
 def packed_validation(

@@ -103,12 +103,13 @@ class SoftLabels:
         Parameters
         ----------
         examples : Examples
-            Changed: ``topology["marginals"]``, and its ``"identity"``.
+            Changed: ``topology["marginals"]``, and its ``"identity"``, if it has one.
         """
         examples.topology[KEY] = self.rows
-        known = str(examples.topology.get("identity", "")).encode()
-        digest = hashlib.sha256(known + self.rows.tobytes())
-        examples.topology["identity"] = digest.hexdigest()
+        if "identity" in examples.topology:
+            known = str(examples.topology["identity"]).encode()
+            digest = hashlib.sha256(known + self.rows.tobytes())
+            examples.topology["identity"] = digest.hexdigest()
 
 
 def _checked(table: Any, i: int, single: bool) -> np.ndarray:

@@ -23,7 +23,7 @@ from structsolve.evaluation.report import (
 from structsolve.examples.given import check_weights
 from structsolve.utils.lazy import moved
 from structsolve.utils.params import check_choice
-from structsolve.utils.values import equal, is_flat
+from structsolve.utils.values import SETS, equal, is_flat
 
 from .tokens import Labels, paired
 
@@ -276,8 +276,9 @@ def token_score(
             y_true = np.asarray(y_true).ravel()
         y_true, y_pred = ([[one] for one in y] for y in (y_true, y_pred))  # a class a row
     if metric == "sequence-accuracy":
-        single = _are_single(y_true) and _are_single(y_pred)
-        if single or _are_structured(y_true) or _are_structured(y_pred):
+        whole = _are_single(y_true) and _are_single(y_pred)
+        whole = whole or (isinstance(y_pred, list) and any(isinstance(y, SETS) for y in y_pred))
+        if whole or _are_structured(y_true) or _are_structured(y_pred):
             return share_equal(y_true, y_pred, sample_weight)
         right = _errors(y_true, y_pred)[0] == 0
         return float(np.average(right, weights=check_weights(sample_weight, len(right))))

@@ -149,7 +149,8 @@ def label_of(i: int, polytope: Polytope, x: np.ndarray, n_states: int) -> np.nda
         label = np.ascontiguousarray(answer, dtype=np.int32)
     except Exception as error:
         raise ValueError(
-            f"decode() of a polytope made no label of integers: {type(error).__name__}: {error}"
+            f"example {i}: decode() of the polytope made no label of integers: "
+            f"{type(error).__name__}: {error}"
         ) from error
     if (label != answer).any() or (n_states and not ((label >= 0) & (label < n_states)).all()):
         states = f", 0 .. {n_states - 1}" if n_states else ""

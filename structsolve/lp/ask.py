@@ -258,8 +258,9 @@ def _decoder(space: Space, backend: Backend, layout: PartLayout) -> LinearDecode
     def make(layout: PartLayout) -> LinearDecoder:
         examples = layout.examples
         polytopes = _required(space, layout)
-        truths, parts = examples.labels, ask_parts(space)(layout)
-        if truths is not None and layout.training:
+        # Scores compare with any labels.
+        truths, parts = examples.labels if layout.training else None, ask_parts(space)(layout)
+        if truths is not None:
             check_labels(space.structure.name, polytopes, parts, truths)
         if backend.constraints is not None:
             polytopes = ConstrainedPolytopes(polytopes, backend.constraints, space, examples)

@@ -173,7 +173,7 @@ class ConstrainedPolytopes(Polytopes):
             index, value = encode(parts, i, np.ascontiguousarray(labels[ends[i] : ends[i + 1]]))
             for k, (row, low, high) in enumerate(self.rows(i)):
                 total = float(row[index] @ value)
-                near = 1e-9 * (1 + abs(total))
+                near = 1e-9 * float(np.abs(row[index]) @ np.abs(value))
                 if not low - near <= total <= high + near:
                     raise ValueError(
                         f"example {i}: the true label breaks constraint {k}: found {total:g}, "

@@ -245,11 +245,11 @@ class LinearDecoder:
 
     # -- shared ---------------------------------------------------------------------------------
 
-    def _kept(self, i: int, backend: Backend) -> tuple[Polytope, Program]:
-        def make() -> tuple[Polytope, Program]:
-            polytope = built(self.polytopes, i)
+    def _kept(self, i: int, backend: Backend) -> tuple[Polytope, Program, np.ndarray]:
+        def make() -> tuple[Polytope, Program, np.ndarray]:
+            polytope, units = built(self.polytopes, i)
             try:
-                return polytope, make_program(backend, polytope)
+                return polytope, make_program(backend, polytope), units
             except ValueError as error:
                 raise ValueError(f"example {i}: {error}") from error
 
@@ -349,7 +349,7 @@ class LinearDecoder:
         self, i: int, backend: Backend, answer: Answer, c: np.ndarray, upper: Any, size: int
     ) -> Relaxed:
         # The answer of `backend`; `c` and `upper` of costs_and_bounds(), `size` of theta.
-        polytope = self._kept(i, backend)[0]
+        polytope, _, units = self._kept(i, backend)
         top = polytope.upper if upper is None else upper
         x = np.clip(checked_point(i, backend, polytope, answer), polytope.lower, top)
         whole = np.round(x)
@@ -362,7 +362,8 @@ class LinearDecoder:
         value = float(c @ x)
         proved = self._bound(i, backend, answer, c, upper)
         bound = value if proved is None else max(value, proved)
-        return Relaxed(polytope.marginals(x, size), label, value, bound, answer.dual)
+        dual = None if answer.dual is None else answer.dual / units
+        return Relaxed(polytope.marginals(x, size), label, value, bound, dual)
 
     def _as_label(
         self, i: int, theta: np.ndarray, relaxed: Relaxed

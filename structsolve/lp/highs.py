@@ -67,7 +67,13 @@ class _HighsProgram(Program):
             lp.integrality_ = [
                 kind.kInteger if whole else kind.kContinuous for whole in polytope.integer
             ]
-        highs.passModel(lp)
+        if highs.passModel(lp) == highspy.HighsStatus.kError:
+            sizes = np.abs(A.data[A.data != 0])
+            raise ValueError(
+                "HiGHS refuses the rows of a polytope, with coefficients of size "
+                f"{sizes.min(initial=np.inf):.2g} to {sizes.max(initial=0):.2g}; choose units of "
+                "its variables that bring these near 1"
+            )
         self.columns = np.arange(A.shape[1], dtype=np.int32)
         self.changed = False
 

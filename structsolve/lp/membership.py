@@ -85,7 +85,7 @@ def check_labels(name: str, polytopes: Polytopes, parts: Parts, labels: np.ndarr
     for i in range(parts.layout.n):
         key = polytopes.key(i)
         if key not in known:
-            known = {key: built(polytopes, i)}  # examples with equal keys are mostly adjacent
+            known = {key: built(polytopes, i)[0]}  # examples with equal keys are mostly adjacent
         index, value = encode(parts, i, np.ascontiguousarray(labels[ends[i] : ends[i + 1]]))
         mu = np.bincount(index, value, parts.layout.sizes(i)[0])
         row = broken_row(known[key], mu)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import reprlib
 from collections.abc import Callable, Hashable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -192,8 +192,14 @@ class Polytopes:
         return i
 
 
-def built(polytopes: Polytopes, i: int) -> Polytope:
-    """Return the polytope of an example.
+# Powers of two, up and down, of coefficients of moderate size.
+MODERATE = 10
+
+
+def built(polytopes: Polytopes, i: int) -> tuple[Polytope, np.ndarray]:
+    """Return the polytope of an example; rows of very small or large numbers are divided by one.
+
+    Solvers' tolerances are absolute: they would ignore a row of small numbers.
 
     Parameters
     ----------
@@ -202,7 +208,9 @@ def built(polytopes: Polytopes, i: int) -> Polytope:
 
     Returns
     -------
-    Polytope
+    polytope : Polytope
+    units : ndarray of shape (m,)
+        By what the rows are divided.
 
     Raises
     ------
@@ -215,7 +223,22 @@ def built(polytopes: Polytopes, i: int) -> Polytope:
             f"example {i}: {type(polytopes).__name__}.build() returned {reprlib.repr(polytope)}, "
             "expected a Polytope"
         )
-    return polytope
+    A = polytope.A
+    m, own = A.shape[0], np.flatnonzero(A.data)
+    rows = np.repeat(np.arange(m), np.diff(A.indptr))[own]
+    powers = np.log2(np.abs(A.data[own]))
+    if np.abs(powers).max(initial=0) <= MODERATE:
+        return polytope, np.ones(m)
+    least, most = np.full(m, np.inf), np.full(m, -np.inf)
+    np.minimum.at(least, rows, powers)
+    np.maximum.at(most, rows, powers)
+    # A row of both would lose the small ones.
+    far = ((least < -MODERATE) | (most > MODERATE)) & (most - least <= 2 * MODERATE)
+    units = np.ones(m)
+    units[far] = np.exp2(np.round((least[far] + most[far]) / 2))
+    A = A.copy()
+    A.data /= np.repeat(units, np.diff(A.indptr))
+    return replace(polytope, A=A, low=polytope.low / units, high=polytope.high / units), units
 
 
 def bound_of(rows: Any, c: np.ndarray, dual: np.ndarray, upper: Any = None) -> float:

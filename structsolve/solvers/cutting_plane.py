@@ -269,6 +269,8 @@ class CuttingPlaneRun(Run):
         dual, rounding = self.best_dual, 1e-3 * max(self.best_primal, self.least)
         if dual <= self.best_primal + rounding:
             dual = min(dual, self.best_primal)
+        if self.best_primal <= 1e-9 * self.least:  # the optimum is 0, up to rounding
+            dual = self.best_primal
         return self._certified(dual)
 
     def contradiction(self) -> str | None:

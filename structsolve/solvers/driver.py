@@ -162,7 +162,8 @@ class _Course:
             with file.blame():
                 self._resume(*content)
         last = self.history[-1] if self.history else {}
-        self.reason = _ended(self.history, tol) or "max_iter"
+        ended = _ended(self.history, tol) or "max_iter"
+        self.reason = "early_stopping" if self.stalled else ended
         # Whether the last record is that of the run's weights.
         self.evaluated = last.get("certified")
         self.watch = Watch(run, last.get("violation"))
@@ -213,6 +214,12 @@ class _Course:
     def continues(self) -> bool:
         return len(self.history) < self.max_iter and self.reason == "max_iter"
 
+    @property
+    def stalled(self) -> bool:
+        """Whether the validation score no longer improves."""
+        patience = 0 if self.validation is None else self.validation.patience
+        return bool(patience) and self.stale >= patience
+
     def weights(self) -> np.ndarray:
         """Return a copy of the best weights of all columns."""
         return widened(self.run.given.problem.space, self.run.weights())
@@ -259,7 +266,7 @@ class _Course:
             self.best_score, self.best_w, self.stale = record["validation_score"], w, 0
             return
         self.stale += 1
-        if validation.patience and self.stale >= validation.patience:
+        if self.stalled:
             self.reason = "early_stopping"
 
     def outcome(self) -> Outcome:

@@ -135,15 +135,16 @@ def weigh_nodes(examples: Examples, weights: np.ndarray | None) -> None:
     Parameters
     ----------
     examples : Examples
-        Changed: ``topology["node_weights"]``, and its ``"identity"``.
+        Changed: ``topology["node_weights"]``, and its ``"identity"``, if it has one.
     weights : ndarray of float64 of shape (nodes,), or None
         None: equal weights.
     """
     if weights is None:
         return
     examples.topology["node_weights"] = weights
-    known = str(examples.topology.get("identity", "")).encode()
-    examples.topology["identity"] = hashlib.sha256(known + weights.tobytes()).hexdigest()
+    if "identity" in examples.topology:
+        known = str(examples.topology["identity"]).encode()
+        examples.topology["identity"] = hashlib.sha256(known + weights.tobytes()).hexdigest()
 
 
 def bind_weighted(bind: Any, layout: Any) -> Any:

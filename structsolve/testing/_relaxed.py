@@ -72,7 +72,11 @@ def _check_point(case: Case, what: str, i: int, kind: str, mu: np.ndarray) -> No
 
 
 def _sums(case: Case, i: int) -> dict[str, tuple[bool, np.ndarray, np.ndarray]]:
-    """Return by block: no label has negative parts, the first one's sums, and which all share."""
+    """Return by block: no label has negative parts, the first one's sums, and which all share.
+
+    Parts that no label of the example has may be in a polytope around them: sums of 0 count as
+    shared by none, and so do those of an example with one label.
+    """
     views = [case.layout.theta_views(row, *case.sizes(i)) for row in case.mu[i]]
     answer = {}
     for block in case.layout.blocks:
@@ -80,7 +84,8 @@ def _sums(case: Case, i: int) -> dict[str, tuple[bool, np.ndarray, np.ndarray]]:
         # A shared block is one row; the others have one per node or edge.
         rows = 1 if block.kind == "shared" else labels.shape[1]
         sums = labels.reshape(len(labels), rows, labels[0].size // max(rows, 1)).sum(axis=2)
-        answer[block.name] = bool((labels >= 0).all()), sums[0], (sums == sums[0]).all(axis=0)
+        shared = (sums == sums[0]).all(axis=0) & (sums[0] != 0) & (len(labels) > 1)
+        answer[block.name] = bool((labels >= 0).all()), sums[0], shared
     return answer
 
 

@@ -9,6 +9,8 @@ import numpy as np
 
 from .suggest import a_type
 
+SETS = (set, frozenset)
+
 
 def plain(value: Any) -> Any:
     """Return a label with arrays as lists, and numbers of NumPy as Python's.
@@ -58,7 +60,7 @@ def is_flat(label: Any) -> bool:
 
 
 def equal(one: Any, other: Any) -> bool:
-    """Return whether two labels are equal, for any kinds of sequences.
+    """Return whether two labels are equal, for any kinds of sequences; a set has no order.
 
     Parameters
     ----------
@@ -73,12 +75,54 @@ def equal(one: Any, other: Any) -> bool:
     >>> equal([("a", 2)], [["a", np.int64(2)]]), equal([("a", 2)], [("a", 1)])
     (True, False)
     """
-    one, other = plain(one), plain(other)
+    one, other = (
+        each.tolist() if isinstance(each, (np.ndarray, np.generic)) else each
+        for each in (one, other)
+    )
+    if isinstance(one, SETS) or isinstance(other, SETS):
+        some, others = (one, other) if isinstance(one, SETS) else (other, one)
+        if not isinstance(others, (list, tuple, *SETS)) or len(some) != len(others):
+            return False
+        return all(any(equal(a, b) for b in others) for a in some)
     if isinstance(one, (list, tuple)) and isinstance(other, (list, tuple)):
         return len(one) == len(other) and all(map(equal, one, other))
     if isinstance(one, dict) and isinstance(other, dict):
         return one.keys() == other.keys() and all(equal(one[key], other[key]) for key in one)
     return bool(one == other)
+
+
+def to_json(label: Any) -> str:
+    """Return a label as JSON to read, in which tuples and sets are lists.
+
+    Parameters
+    ----------
+    label : object
+
+    Returns
+    -------
+    str
+
+    Raises
+    ------
+    TypeError
+        For what is neither text, numbers, nor a container of these.
+
+    Examples
+    --------
+    >>> to_json([("a", {3, np.int64(1)})])
+    '[["a", [1, 3]]]'
+    """
+    return json.dumps(plain(label), default=_listed)
+
+
+def _listed(value: Any) -> list[Any]:
+    if not isinstance(value, SETS):
+        raise TypeError(f"{a_type(value)} in a label: expected what JSON can hold, or sets of that")
+    members = [plain(one) for one in value]
+    try:
+        return sorted(members)
+    except TypeError:  # strings and numbers
+        return sorted(members, key=repr)
 
 
 def to_text(label: Any) -> str:

@@ -7,7 +7,7 @@ import pytest
 from batch_cases import KINDS, random_batch, theta_of
 from checks import refused
 
-from structsolve import get_structure
+from structsolve import TaskLoss, get_structure
 from structsolve.batch import (
     Scores,
     cross_entropy,
@@ -169,6 +169,17 @@ def test_two_distributions(kind):
             assert (kl_divergence(space, scores, scores) == 0).all()
     # Few paths of a small grid are left once others are forbidden.
     assert infinite or kind in ("leaves", "thresholds", "paths", "paths with edges")
+
+
+def test_a_loss_without_an_expectation_says_what_it_lacks():
+    class Plain(TaskLoss):
+        def loss(self, space, examples, i, truth, label):
+            return float((truth != label).sum())
+
+    chain = score_space("chain", 2)
+    scores = Scores(np.zeros((2, 2)), examples=chain.pack_sizes([2]))
+    message = r"because Plain, without loss_costs\(\) and costs\(\), is not linear"
+    refused(message, expected_loss, chain, scores, np.zeros(2, int), Plain())
 
 
 @pytest.mark.parametrize("kind", SUMS)

@@ -165,3 +165,17 @@ def test_truths_that_break_a_constraint_are_named():
     refused(message, model.fit, np.eye(3), [0, 1, 2])
     model = StructuredSVM("multiclass", tol=0.1).fit(np.eye(3), [0, 1, 2])
     assert 2 not in model.set_params(oracle=Highs(constraints=never)).predict(np.eye(3))
+
+
+def test_scores_take_truths_that_break_a_constraint():
+    """Only training compares truths with the labels that are allowed."""
+    never = Highs(constraints=[LabelConstraint({"node": [0, 0, 1.0]}, upper=0)])
+    model = StructuredSVM("multiclass", alpha=0.01, tol=0.1).fit(np.eye(3), [0, 1, 2])
+    model.set_params(oracle=never)
+    assert model.score(np.eye(3), [0, 1, 2]) == pytest.approx(2 / 3)
+    assert model.score(np.eye(3), [0, 1, 7]) == pytest.approx(2 / 3)
+    X, Y = [np.eye(3)[[0, 1]], np.eye(3)[[1, 2]]], [["a", "b"], ["b", "c"]]
+    one_b = Highs(constraints=[LabelConstraint({"node": [0, 1.0, 0]}, upper=1)])
+    chain = StructuredSVM("chain", alpha=0.01, tol=0.1, oracle=one_b)
+    chain.fit(X, Y, validation=([np.eye(3)[[1, 1]]], [["b", "b"]]))
+    assert chain.history_[-1]["validation_score"] == 0.5

@@ -6,7 +6,8 @@ import itertools
 
 import numpy as np
 
-from structsolve import FunctionStructure
+from structsolve import Block, Examples, FunctionStructure, Space, Structure, WeightLayout
+from structsolve.examples import packing
 from structsolve.plugins.chain.space import ChainSpace, ChainStructure
 from structsolve.structure.node_space import NodeSpace
 
@@ -137,3 +138,81 @@ class SubsetStructure(FunctionStructure):
         rng = np.random.default_rng(random_state)
         X = [rng.integers(-2, 3, (size, 2)).astype(float) for _ in range(n)]
         return X, [subset_labels(x)[rng.integers(len(subset_labels(x)))] for x in X]
+
+
+class BudgetStructure(Structure):
+    """Sets of rows, as 0 and 1: rows cost 1, 2, 3, 1, 2, 3, ... and a set at most 2."""
+
+    name = "budget"
+
+    def make_space(self, X, Y, classes=None, fit_intercept=True):
+        space = self.space_from_state({"n_features": X[0].shape[1], "intercept": fit_intercept}, {})
+        return space, space.pack(X, Y)
+
+    def space_from_state(self, state, arrays):
+        return self.space_class(self, WeightLayout([Block("node", "node", (1,))], **state))
+
+    def sample(self, random_state, n=4, size=3):
+        rng = np.random.default_rng(random_state)
+        X = [rng.integers(-2, 3, (m, 2)).astype(float) for m in rng.integers(1, size + 1, n)]
+        return X, [np.arange(len(x)) == rng.integers(2) for x in X]
+
+
+class BudgetSpace(Space):
+    """An oracle that takes rows by score over cost, with the bound of the fractional solution."""
+
+    def pack(self, X, Y=None, unseen="error"):
+        rows, offsets = packing.stack_rows(X, self.layout.n_features)
+        return Examples(offsets, rows, None if Y is None else np.concatenate(Y).astype(np.int32))
+
+    def costs_of(self, examples, i):
+        return 1 + np.arange(examples.offsets[i + 1] - examples.offsets[i]) % 3
+
+    def unpack_one(self, label, examples, i):
+        return label
+
+    def contains(self, label, examples, i):
+        return bool(label @ self.costs_of(examples, i) <= 2)
+
+    def enumerate_labels(self, examples, i):
+        size = len(self.costs_of(examples, i))
+        every = np.array([*itertools.product((0, 1), repeat=size)], np.int32)
+        return every[[self.contains(y, examples, i) for y in every]]
+
+    def parts(self, examples, i, label):
+        return {"node": label[:, None]}
+
+    def fractional(self, examples, i, theta):
+        scores, costs = theta["node"][:, 0], self.costs_of(examples, i)
+        x, left = np.zeros(len(scores)), 2.0
+        for j in np.argsort(-scores / costs, kind="stable"):
+            if scores[j] > 0:
+                x[j] = min(1.0, left / costs[j])
+                left -= x[j] * costs[j]
+        return x
+
+    def argmax(self, examples, i, theta):
+        return self.argmax_bounded(examples, i, theta)[0]
+
+    def argmax_bounded(self, examples, i, theta):
+        x = self.fractional(examples, i, theta)
+        return np.floor(x).astype(int), x @ theta["node"][:, 0]
+
+    def loss(self, examples, i, truth, label):
+        return float((truth != label).sum())
+
+    def loss_costs(self, examples, i, truth):
+        return {"node": 1.0 - 2 * truth[:, None]}, float(truth.sum())
+
+
+class RelaxedBudgetSpace(BudgetSpace):
+    """With its relaxation, which takes a third of a row that costs 3."""
+
+    def relax(self, examples, i, theta):
+        x = self.fractional(examples, i, theta)
+        return {"node": x[:, None]}, (x.astype(int) if (x == np.floor(x)).all() else None)
+
+
+def budget(space_class=BudgetSpace):
+    """A structure whose oracle misses labels, and says by how much."""
+    return type("Budget", (BudgetStructure,), {"space_class": space_class})()

@@ -1,5 +1,6 @@
 """Checkpoints: a killed run resumes as if it had never stopped."""
 
+import copy
 import errno
 import itertools
 import os
@@ -17,8 +18,10 @@ from doc_code import SHARED
 from scipy import sparse
 from sklearn.base import clone
 
-from structsolve import CostMatrix, HierarchicalSVM, StructuredSVM, get_structure
-from structsolve.lp import Highs
+from structsolve import CostMatrix, HierarchicalSVM, StructuredSVM, WeightedLabels, get_structure
+from structsolve.lp import Highs, LabelConstraint
+from structsolve.plugins.chain.space import ChainStructure
+from structsolve.plugins.latent import LatentSVM
 from structsolve.solvers import BCFW, SGD, CuttingPlane
 from structsolve.utils import container
 
@@ -100,8 +103,10 @@ def test_early_stopping_resumes(tmp_path):
     with pytest.raises(RuntimeError):
         StructuredSVM("chain", checkpoint=path, callbacks=[stopped_after(3)], **settings).fit(X, Y)
     resumed = StructuredSVM("chain", checkpoint=path, **settings).fit(X, Y)
-    same_run(resumed, whole)
-    assert resumed.stop_reason_ == whole.stop_reason_
+    again = StructuredSVM("chain", checkpoint=path, **settings).fit(X, Y)  # has ended
+    for model in (resumed, again):
+        same_run(model, whole)
+        assert model.stop_reason_ == whole.stop_reason_ == "early_stopping"
 
 
 @pytest.mark.parametrize(
@@ -116,6 +121,63 @@ def test_a_checkpoint_of_something_else_is_refused(tmp_path, change):
         StructuredSVM("chain", **{**settings, **change}).fit(X, Y)
     with pytest.raises(ValueError, match="belongs to other data or settings"):
         StructuredSVM("chain", **settings).fit([x + 1 for x in X], Y)
+
+
+class Noted(ChainStructure):
+    """Packs more than features and labels, as a package may whose labels depend on it."""
+
+    name = "noted"
+    notes: object = None
+
+    def make_space(self, X, Y, classes=None, fit_intercept=True):
+        space, examples = super().make_space(X, Y, classes, fit_intercept)
+        examples.topology["notes"] = self.notes
+        return space, examples
+
+
+@pytest.mark.parametrize(
+    ("first", "second"),
+    [
+        ([np.ones(2), np.zeros(1)], [np.ones(2), np.ones(1)]),
+        ([np.ones(2), np.ones(1)], [np.ones(1), np.ones(2)]),
+        ({"budget": (3, 4)}, {"budget": (3, 5)}),
+        (sparse.csr_matrix(np.eye(2)), sparse.csr_matrix(np.eye(2)[::-1])),
+        (np.array([[1], "a"], dtype=object), np.array([[2], "a"], dtype=object)),
+    ],
+    ids=["values", "shapes", "dict", "sparse", "objects"],
+)
+@pytest.mark.parametrize("weighted", [False, True])
+def test_all_that_a_package_packs_is_known(tmp_path, monkeypatch, first, second, weighted):
+    X, Y = chains(10)
+    if weighted:
+        Y[0] = WeightedLabels(Y[0], np.arange(len(Y[0])) + 1)
+    settings = {"alpha": 0.01, "tol": 0.1}
+    saved = StructuredSVM(Noted(), checkpoint=tmp_path / "run.checkpoint", **settings)
+    warm = StructuredSVM(Noted(), warm_start=True, **settings)
+    monkeypatch.setattr(Noted, "notes", first)
+    saved.fit(X, Y)
+    run = warm.fit(X, Y)._run
+    monkeypatch.setattr(Noted, "notes", copy.deepcopy(first))
+    saved.fit(X, Y)
+    assert warm.fit(X, Y)._run == run
+    monkeypatch.setattr(Noted, "notes", second)
+    refused("belongs to other data or settings", saved.fit, X, Y)
+    assert warm.fit(X, Y)._run != run
+
+
+@pytest.mark.parametrize("estimator", [StructuredSVM, LatentSVM])
+def test_constraints_on_labels_are_known_by_their_rows(tmp_path, estimator):
+    X, Y = chains(10)
+
+    def fit(most, **settings):
+        rows = lambda examples, i: [LabelConstraint({"node": [0, 1, 1]}, upper=most)]  # noqa: E731
+        oracle = Highs(constraints=rows)  # a new function, as in another process
+        return estimator("chain", oracle=oracle, alpha=0.01, max_iter=1, **settings).fit(X, Y)
+
+    path = tmp_path / "run.checkpoint"
+    fit(8, checkpoint=path)
+    fit(8, checkpoint=path)
+    refused("belongs to other data or settings", fit, 9, checkpoint=path)
 
 
 def test_large_costs_are_known_by_every_number(tmp_path):

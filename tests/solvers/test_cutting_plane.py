@@ -173,6 +173,18 @@ def test_zero_is_optimal(slack):
     assert record["primal"] == record["dual"] == record["gap"] == 0 and not run.weights().any()
 
 
+@pytest.mark.parametrize("slack", ["one", "n"])
+@pytest.mark.parametrize("surrogate", ["margin", "slack", "beta:0.5"])
+@pytest.mark.parametrize("on", [[0, 0, 0], [1, 0, 1]])
+def test_free_intercepts_that_decide_all_labels_converge(slack, surrogate, on):
+    """The optimum is 0: there is no gap relative to it."""
+    X, Y = np.random.default_rng(0).normal(size=(7, 3)), np.tile(on, (7, 1))
+    settings = {"solver": CuttingPlane(slack=slack), "penalize_intercept": False, "alpha": 0.01}
+    model = StructuredSVM("multilabel", surrogate=surrogate, **settings).fit(X, Y)
+    last = model.history_[-1]
+    assert model.stop_reason_ == "converged" and last["certified"] and last["primal"] < 1e-12
+
+
 def test_threads_add_up_to_the_same_bits():
     case = make_case(n=300)
     w = np.random.default_rng(0).normal(size=case.problem.dim)

@@ -15,7 +15,7 @@ import structsolve
 from structsolve import AnyOf, LatentSVM, Named, StructuredSVM, get_scorer
 from structsolve.io.npz import read_npz, write_npz
 from structsolve.plugins.chain import ChainSpace, ChainStructure
-from structsolve.utils.values import equal, from_text, to_text
+from structsolve.utils.values import equal, from_text, to_json, to_text
 
 pytestmark = pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
 SEGMENTS = Path(__file__).parents[2] / "docs" / "examples" / "segments"
@@ -99,6 +99,61 @@ def test_the_shell_trains_on_spans(tmp_path, capsys, segments):
     assert status == 0 and out.startswith(f"sequence-accuracy {share:.6g} of 12")
     status, _, err = shell(capsys, "predict", model, train, "--marginals")
     assert status == 2 and "--marginals: labels that are no sequences of classes have none" in err
+
+
+class ChosenSpace(ChainSpace):
+    def pack(self, X, Y=None, unseen="error"):
+        rows = Y and [np.isin(np.arange(len(x)), [*y]).astype(int) for x, y in zip(X, Y)]
+        return super().pack(X, rows, unseen)
+
+    def unpack(self, flat, examples):
+        rows = super().unpack(flat, examples)
+        return [{int(v) for v in np.flatnonzero(row)} for row in rows]
+
+    def unpack_one(self, label, examples, i):
+        return {int(v) for v in np.flatnonzero(label)}
+
+
+class ChosenStructure(ChainStructure):
+    """Labels are sets: the numbers of the rows that are chosen."""
+
+    name = "chosen"
+
+    def make_space(self, X, Y, classes=None, fit_intercept=True):
+        space, _ = super().make_space(X, [[0] * len(x) for x in X], [0, 1], fit_intercept)
+        space.__class__ = ChosenSpace
+        return space, space.pack(X, Y)
+
+    def space_from_state(self, state, arrays):
+        space = super().space_from_state(state, arrays)
+        space.__class__ = ChosenSpace
+        return space
+
+
+def test_the_shell_writes_sets_as_lists_and_compares_them_without_order(
+    tmp_path, capsys, registered
+):
+    assert equal({1, 2}, [2, 1]) and equal([[(1, "a")]], [{(1, "a")}])
+    assert equal(np.array([2, 1]), {1, 2}) and not equal({1, 2}, [1, 1])
+    assert not equal({1}, {1, 2}) and not equal({1}, 1) and not equal([1, 2], [2, 1])
+    assert to_json([{"b", "a"}, (np.int64(1),)]) == '[["a", "b"], [1]]'
+    refused("a complex in a label", to_json, {1j}, error=TypeError)
+    registered(structsolve_structures=lambda: [Named("chosen", ChosenStructure)])
+    rng = np.random.default_rng(0)
+    X = [rng.normal(size=(n, 2)) for n in rng.integers(2, 5, 20)]
+    Y = [[int(v) for v in np.flatnonzero(x[:, 0] > 0)][::-1] for x in X]
+    data, model = tmp_path / "a.ndjson", tmp_path / "m.structsolve"
+    data.write_text("".join(to_json({"x": x, "y": y}) + "\n" for x, y in zip(X, Y)))
+    options = ("--structure", "chosen", "--alpha", "0.01", "--model", model)
+    assert shell(capsys, "fit", data, *options)[0] == 0
+    answers = structsolve.load(model).predict(X)
+    status, out, _ = shell(capsys, "predict", model, data)
+    assert status == 0 and [*map(json.loads, out.splitlines())] == [sorted(y) for y in answers]
+    status, out, _ = shell(capsys, "predict", model, data, "--kbest", 1)
+    assert status == 0 and out.splitlines()[1] == str(sorted(answers[0]))
+    status, out, _ = shell(capsys, "score", model, data, "--json")
+    share = np.mean([set(y) == answer for y, answer in zip(Y, answers)])
+    assert status == 0 and json.loads(out)["sequence_accuracy"] == share > 0.5
 
 
 def test_whole_labels_of_every_kind_are_counted(segments):

@@ -4,7 +4,14 @@ import numpy as np
 import pytest
 from checks import LOSS, refused
 from edge_structures import EdgeChain
-from python_structures import PyChainStructure, SubsetStructure, py_chain
+from python_structures import (
+    BudgetSpace,
+    PyChainStructure,
+    RelaxedBudgetSpace,
+    SubsetStructure,
+    budget,
+    py_chain,
+)
 from wrong_projections import (
     PROJECTIONS,
     BoundedStructure,
@@ -91,6 +98,23 @@ def test_own_matrix_of_costs_passes():
 
 def test_best_label_for_each_count_passes():
     check_structure(CountingStructure(), n_cases=2, solvers=())
+
+
+@pytest.mark.parametrize("space_class", [BudgetSpace, RelaxedBudgetSpace])
+def test_oracles_that_miss_labels_and_say_by_how_much_pass(space_class):
+    check_structure(budget(space_class), n_cases=2)
+
+
+def test_a_bound_below_a_label_is_caught_though_the_oracle_may_miss_labels():
+    class Low(BudgetSpace):
+        def argmax_bounded(self, examples, i, theta):
+            label, bound = super().argmax_bounded(examples, i, theta)
+            return label, 0.9 * bound
+
+    with pytest.raises(BrokenPromise, match="Oracle.argmax .* bound"):
+        check_structure(budget(Low), n_cases=2)
+    with pytest.raises(BrokenPromise, match="reports the objective of its weights"):
+        check_structure(budget(Low), n_cases=2, only=["parts"])
 
 
 class TestTraining:

@@ -28,7 +28,7 @@ SETTINGS: dict[str, list[dict[str, Any]]] = {
     "gbcfw": [{"averaging": False}, {"batch": 2}],
     "sgd": [{"averaging": "none"}, {"projection": True}, {"batch": 2}],
     "lbfgs": [{"l1_ratio": 0.5}, {"memory": 2}, {"steps": 4}],
-    "admm": [{"n_shards": 2}, {"metric": "diagonal"}],
+    "admm": [{"n_shards": 2}, {"metric": "spectral"}],
     "sdca": [{"batch": 2}],
     "passive-aggressive": [{"squared": True}, {"averaging": False}],
 }  # fmt: skip
