@@ -135,10 +135,11 @@ def fingerprint_of_examples(
     """
     digest = hashlib.sha256()
     weights = [] if more or examples.sample_weight is None else [examples.sample_weight]
-    _add(digest, [examples.nodes, examples.edges, examples.offsets, examples.labels])
-    _add(digest, [*weights, *more])
+    whole = (examples.nodes, examples.edges, examples.offsets, examples.labels, *weights, *more)
+    for value in whole:
+        _add(digest, value)
     topology = examples.topology
-    if "identity" not in topology:  # all that a package packed
+    if topology and "identity" not in topology:  # all that a package packed
         _add(digest, [examples.label_offsets, examples.edge_offsets, *sorted(topology.items())])
     # Objects that are not arrays ("functions") are compared by identity.
     described = {"identity": repr(topology.get("identity")), **settings}
@@ -147,17 +148,18 @@ def fingerprint_of_examples(
 
 
 def _add(digest: Any, value: Any) -> None:
-    """Add arrays, or containers of them, to a digest by their contents."""
+    """Add an array, or a container of arrays and their shapes, to a digest by its contents."""
     if hasattr(value, "indptr"):
-        value = (value.data, value.indices, value.indptr)
-    if isinstance(value, np.ndarray) and value.dtype != object:
-        digest.update(f"{value.dtype.str}{value.shape}".encode())
+        for part in (value.data, value.indices, value.indptr):
+            _add(digest, part)
+    elif isinstance(value, np.ndarray) and value.dtype != object:
         digest.update(np.ascontiguousarray(value).reshape(-1).view(np.uint8))
     elif isinstance(value, (list, tuple)) or (isinstance(value, np.ndarray) and value.ndim):
-        digest.update(str(len(value)).encode())
+        kinds = [(str(getattr(part, "dtype", "")), getattr(part, "shape", None)) for part in value]
+        digest.update(repr(kinds).encode())
         for part in value:
             _add(digest, part)
-    else:
+    elif value is not None:
         digest.update(description_of(value).encode())
 
 

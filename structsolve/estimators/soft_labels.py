@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import hashlib
 from typing import Any
 
 import numpy as np
 
 from ..examples.packed import Examples
+from ..structure.weighted_labels import identify
 from ..surrogates.given_marginals import KEY
 
 # By how much a row may miss the sum 1.
@@ -105,11 +105,8 @@ class SoftLabels:
         examples : Examples
             Changed: ``topology["marginals"]``, and its ``"identity"``, if it has one.
         """
+        identify(examples, self.rows)
         examples.topology[KEY] = self.rows
-        if "identity" in examples.topology:
-            known = str(examples.topology["identity"]).encode()
-            digest = hashlib.sha256(known + self.rows.tobytes())
-            examples.topology["identity"] = digest.hexdigest()
 
 
 def _checked(table: Any, i: int, single: bool) -> np.ndarray:

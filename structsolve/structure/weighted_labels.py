@@ -129,6 +129,22 @@ def split_weights(Y: Any, offsets: np.ndarray) -> tuple[Any, np.ndarray | None]:
     return parts, np.concatenate(weights)
 
 
+def identify(examples: Examples, contents: np.ndarray) -> None:
+    """Add contents to the identity of the topology; without one all contents are compared.
+
+    Parameters
+    ----------
+    examples : Examples
+        Changed: ``topology["identity"]``.
+    contents : ndarray
+        What the topology is about to hold.
+    """
+    topology = examples.topology
+    if "identity" in topology:
+        known = str(topology["identity"]).encode()
+        topology["identity"] = hashlib.sha256(known + contents.tobytes()).hexdigest()
+
+
 def weigh_nodes(examples: Examples, weights: np.ndarray | None) -> None:
     """Set the node weights of packed examples, for losses and checkpoints.
 
@@ -141,10 +157,8 @@ def weigh_nodes(examples: Examples, weights: np.ndarray | None) -> None:
     """
     if weights is None:
         return
+    identify(examples, weights)
     examples.topology["node_weights"] = weights
-    if "identity" in examples.topology:
-        known = str(examples.topology["identity"]).encode()
-        examples.topology["identity"] = hashlib.sha256(known + weights.tobytes()).hexdigest()
 
 
 def bind_weighted(bind: Any, layout: Any) -> Any:
