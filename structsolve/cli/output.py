@@ -217,8 +217,9 @@ def is_level_table(model: Any, labels: Any) -> bool:
     structure = structure_of(model)
     if not getattr(structure, "single_node", False) or getattr(structure, "label_rows", False):
         return False
-    rows = isinstance(labels, list) and any(isinstance(row, (list, tuple)) for row in labels)
-    return rows or getattr(labels, "ndim", 1) == 2
+    if isinstance(labels, list):
+        return any(isinstance(row, (list, tuple)) or getattr(row, "ndim", 0) for row in labels)
+    return getattr(labels, "ndim", 1) == 2
 
 
 def _level_lines(model: Any, data: Any, rows: Any, marginals: bool) -> Iterator[str]:
@@ -227,10 +228,13 @@ def _level_lines(model: Any, data: Any, rows: Any, marginals: bool) -> Iterator[
     tables = model.predict_marginals(data.X) if marginals else [()] * len(rows)
     names = [str(name) for name in model.classes_]
     for row, table in zip(rows, tables, strict=True):
-        # None and NaN end shorter paths.
-        cells = ["" if name is None or name != name else str(name) for name in row]
-        cells += [f"{name}:{p:.6f}" for name, p in zip(names, table)]
-        yield "\t".join(cells) + "\n"
+        cells = (f"\t{name}:{p:.6f}" for name, p in zip(names, table))
+        yield f"{_level_line(row)}{''.join(cells)}\n"
+
+
+def _level_line(row: Any) -> str:
+    """Return a row of names as a line; None and NaN end shorter paths."""
+    return "\t".join("" if name is None or name != name else str(name) for name in row)
 
 
 def one_label(model: Any, label: Any) -> str:
@@ -252,6 +256,8 @@ def one_label(model: Any, label: Any) -> str:
         return ",".join(str(name) for name, on in zip(model.classes_, label, strict=True) if on)
     if getattr(structure, "label_rows", False):
         return " ".join(map(str, label.tolist()))
+    if is_level_table(model, [label]):
+        return _level_line(label)
     if isinstance(label, (list, tuple)) or getattr(label, "ndim", 0) > 0:
         return json.dumps(plain_value(label))
     return str(label)
