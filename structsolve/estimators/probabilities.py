@@ -245,7 +245,7 @@ class ProbabilityMixin(DistributionMixin):
 def _described(model: Any) -> dict[str, Any]:
     """Describe what models with the same labels and parts have in common."""
     structure, layout = model.space_.structure, model.space_.layout
-    given = getattr(structure, "saved_params", None) or getattr(structure, "get_params", dict)
+    given: Any = getattr(structure, "saved_params", None) or getattr(structure, "get_params", dict)
     kinds = (str, bool, int, float, list, tuple, dict, type(None))
     plainly = {f"{k}=": plain(v) for k, v in given().items() if "__" not in k}
     settings = {k: v for k, v in plainly.items() if isinstance(v, kinds)}
