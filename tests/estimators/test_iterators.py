@@ -7,6 +7,7 @@ from checks import refused
 from structsolve import (
     ConditionalRiskMinimizer,
     ExtremeSVM,
+    HiddenMarkovModel,
     HierarchicalSVM,
     LatentSVM,
     StructuredSVM,
@@ -26,6 +27,7 @@ CASES = {
     "LatentSVM": (LatentSVM("chain", alpha=0.1, max_rounds=1, **QUICK), X, Y),
     "HierarchicalSVM": (HierarchicalSVM({"a": ["b", "c"]}, **QUICK), ROWS, ["b", "c", "c", "b"]),
     "ConditionalRiskMinimizer": (ConditionalRiskMinimizer("chain", alpha=0.1), *SAME),
+    "HiddenMarkovModel": (HiddenMarkovModel(), ["ab", "bab"], ["xy", "yxy"]),
     "ExtremeSVM": (ExtremeSVM(max_iter=2), ROWS, [0, 1, 1, 0]),
 }
 
