@@ -292,6 +292,12 @@ def _as_tags(y_true: Sequence[Any], y_pred: Sequence[Any]) -> list[list[list[str
         )
     tags: list[list[list[str]]] = [[], []]
     for i, pair in enumerate(zip(y_true, y_pred)):
+        for name, y in zip(("y_true", "y_pred"), pair):
+            if len(y) and isinstance(y[0], str):
+                raise ValueError(
+                    f"{name}[{i}] begins with {y[0]!r}, and there are spans (start, end, type), too; "
+                    "expected spans, or tags, in all sequences of both sides"
+                )
         try:
             end = max((b for y in pair for _, b, _ in y), default=1)
             for side, y in zip(tags, pair):

@@ -237,6 +237,7 @@ def test_symbols():
     assert space.enumerate_labels(examples, 0).tolist() == [[1, 0, 2]]
     x = np.ones((3, 2, 1))
     refused("found 1 symbols, expected 2", space.structure.make_space, [(x, "a")], [[0, -1, 1]])
+    refused("0: found None symbols, expected 2", space.structure.make_space, [(x, None)], [[0, -1, 1]])
     message = "found symbols, which only kind='ctc' takes"
     refused(message, AlignmentStructure().make_space, [(x, "ab")], [[0, -1, 1]])
     refused("alignments have none", score_space, "alignment", 3)
@@ -244,9 +245,9 @@ def test_symbols():
     refused("symbols: found 1, expected a list with those of each of 2 examples",
             space.pack_sizes, sizes, symbols=["aa"])  # fmt: skip
     refused("symbols: found 0, expected", space.pack_sizes, sizes, symbols=[])
-    refused("symbols, example 1: found 2, expected 3 symbols",
+    refused("symbols, example 1: found 2 symbols, expected 3",
             space.pack_sizes, sizes, symbols=["aa", "ab"])  # fmt: skip
-    refused("symbols, example 0: found 5, expected 2", space.pack_sizes, sizes, symbols=[5, "aab"])
+    refused("symbols, example 0: found 5 symbols, expected 2", space.pack_sizes, sizes, symbols=[5, "aab"])
     assert space.pack_sizes(sizes, symbols=[None, "aab"]).n == 2
 
 
