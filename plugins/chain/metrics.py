@@ -295,8 +295,8 @@ def _as_tags(y_true: Sequence[Any], y_pred: Sequence[Any]) -> list[list[list[str
         for name, y in zip(("y_true", "y_pred"), pair):
             if len(y) and isinstance(y[0], str):
                 raise ValueError(
-                    f"{name}[{i}] begins with {y[0]!r}, and there are spans (start, end, type), too; "
-                    "expected spans, or tags, in all sequences of both sides"
+                    f"{name}[{i}]: expected spans (start, end, type), as other sequences of "
+                    f"y_true or y_pred have, found {y[0]!r}"
                 )
         try:
             end = max((b for y in pair for _, b, _ in y), default=1)

@@ -290,8 +290,8 @@ def test_wrong_spans_are_refused(message, Y):
 
 def test_scores_of_spans_against_tags_are_refused():
     tags, both = [["O"], ["B-A", "O"]], [[], [(0, 1, "A")]]
-    refused(r"y_true\[0\] begins with 'O', and there are spans", span_f1, tags, both)
-    refused(r"y_pred\[0\] begins with 'O', and there are spans", span_f1, both, tags)
+    refused(r"y_true\[0\]: expected spans .*, found 'O'", span_f1, tags, both)
+    refused(r"y_pred\[0\]: expected spans .*, found 'O'", span_f1, both, tags)
 
 
 def test_lengths_beyond_the_longest_are_refused():
