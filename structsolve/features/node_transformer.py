@@ -13,7 +13,7 @@ from sklearn.utils.validation import (
 )
 
 from ..examples.packed import Sequences
-from ..examples.packing import first_frame, is_sparse, stack_rows
+from ..examples.packing import first_frame, is_sparse, listed, stack_rows
 from ..utils.masked import refuse_masked
 from ..utils.params import cloned_transformer
 from ..utils.suggest import a_type
@@ -77,6 +77,7 @@ class NodeTransformer(TransformerMixin, BaseEstimator, auto_wrap_output_keys=Non
         ValueError
             For a plain 2-D X.
         """
+        X = listed(X)
         matrix, offsets = self._stack(X, reset=True)
         self.transformer_ = cloned_transformer("transformer", self.transformer)
         self.transformer_.fit(matrix, *self._labels(y, offsets))
@@ -94,6 +95,7 @@ class NodeTransformer(TransformerMixin, BaseEstimator, auto_wrap_output_keys=Non
         list or Sequences
             As `transform` returns it.
         """
+        X = listed(X)
         matrix, offsets = self._stack(X, reset=True)
         self.transformer_ = cloned_transformer("transformer", self.transformer)
         rows = self.transformer_.fit_transform(matrix, *self._labels(y, offsets))
@@ -111,6 +113,7 @@ class NodeTransformer(TransformerMixin, BaseEstimator, auto_wrap_output_keys=Non
         list or Sequences
         """
         check_is_fitted(self)
+        X = listed(X)
         matrix, offsets = self._stack(X)
         return self._unstack(self.transformer_.transform(matrix), offsets, X)
 
