@@ -49,14 +49,10 @@ def as_lists(labels: Iterable[Any]) -> list[Any]:
     -------
     list of list
     """
-    # A tree of one word is the name of its class.
-    return [
-        one.ravel().tolist() if hasattr(one, "ravel") else [*one] if type(one) is not str else one
-        for one in labels
-    ]
+    return [one.ravel().tolist() if hasattr(one, "ravel") else [*one] for one in labels]
 
 
-def are_structured(model: Any, labels: Any) -> bool:
+def are_structured(model: Any, labels: Any, y: Any = ()) -> bool:
     """Return whether labels are neither classes nor sequences or pictures of them: spans, trees.
 
     Parameters
@@ -64,16 +60,23 @@ def are_structured(model: Any, labels: Any) -> bool:
     model : estimator
         Fitted.
     labels : list or array
-        One label per example.
+        One per example, as the model predicts them: sequences of classes are arrays or lists.
+    y : list or array, optional
+        Labels of a file, which may leave classes open.
 
     Returns
     -------
     bool
     """
-    if not hasattr(model, "classes_") and not getattr(structure_of(model), "label_rows", False):
+    structure = structure_of(model)
+    if not hasattr(model, "classes_") and not getattr(structure, "label_rows", False):
         return True
-    kinds = (list, tuple, dict)
-    return isinstance(labels, list) and any(isinstance(y, kinds) and not is_flat(y) for y in labels)
+    whole = (tuple, dict) if getattr(structure, "single_node", False) else (tuple, dict, str)
+    predicted, given = (one if isinstance(one, list) else [] for one in (labels, y))
+    nested = (isinstance(one, (list, tuple)) and not is_flat(one) for one in predicted + given)
+    return any(
+        isinstance(one, whole) or (type(one) is list and not one) for one in predicted
+    ) or any(nested)
 
 
 def whole_labels_text(model: Any, data: Any, args: argparse.Namespace) -> str:
@@ -280,13 +283,14 @@ def kbest_text(model: Any, data: Any, k: int) -> Iterator[str]:
     """
     best = model.predict_kbest(data.X, k)
     structured = are_structured(model, [labels for answers in best for labels, _ in answers])
+    rows = getattr(structure_of(model), "label_rows", False)
     for i, answers in enumerate(best):
         for rank, (labels, score) in enumerate(answers, 1):
             lines = (
                 [json.dumps(plain_value(labels))]
                 if structured
                 else [str(label) for label in as_lists([labels])[0]]
-                if data.sequences
+                if data.sequences and not rows
                 else [one_label(model, labels)]
             )
             head = "\n" if i or rank > 1 else ""
