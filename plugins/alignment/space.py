@@ -120,6 +120,12 @@ class AlignmentStructure(Structure):
         return np.repeat(runs, lengths)
 
 
+def _check_symbols(names: Any, m: int, where: str) -> None:
+    many = len(names) if hasattr(names, "__len__") else repr(names)
+    if many != m:
+        raise ValueError(f"{where}: found {many} symbols, expected {m}")
+
+
 def _read(X: Any) -> tuple[list[np.ndarray], np.ndarray, list[Any]]:
     """Return rows of pairs, (items, partners), and the partners' symbols or None, by example."""
     if isinstance(X, (str, dict)) or not hasattr(X, "__len__") or not len(X):
@@ -146,8 +152,8 @@ def _read(X: Any) -> tuple[list[np.ndarray], np.ndarray, list[Any]]:
                 f"X, example {i}: found sequences of {n} and {m} items, expected at least one in "
                 "each; leave empty ones out"
             )
-        if named and len(x[1]) != m:
-            raise ValueError(f"X, example {i}: found {len(x[1])} symbols, expected {m}")
+        if named:
+            _check_symbols(x[1], m, f"X, example {i}")
         symbols.append(list(x[1]) if named else None)
         tables.append(table.reshape(n * m, -1))
         sizes.append((n, m))
@@ -203,9 +209,8 @@ class AlignmentSpace(Space):
                 "examples"
             )
         for i, (names, (_, m)) in enumerate(zip(symbols, given.tolist())):
-            if names is not None and (not hasattr(names, "__len__") or len(names) != m):
-                many = len(names) if hasattr(names, "__len__") else repr(names)
-                raise ValueError(f"symbols, example {i}: found {many}, expected {m} symbols")
+            if names is not None:
+                _check_symbols(names, m, f"symbols, example {i}")
         return self._examples(None, given, [*symbols], None)
 
     def _examples(self, nodes: Any, sizes: np.ndarray, symbols: list[Any], Y: Any) -> Examples:

@@ -8,6 +8,7 @@ from typing import Any
 from sklearn.base import BaseEstimator, TransformerMixin
 from sklearn.utils.validation import check_is_fitted
 
+from structsolve.examples.given import listed
 from structsolve.plugins.chain.crfsuite import parse_attribute
 from structsolve.plugins.chain.token_features import conll_features
 from structsolve.utils.params import check_choice
@@ -65,6 +66,7 @@ class TokenFeaturizer(TransformerMixin, BaseEstimator, auto_wrap_output_keys=Non
             For an unknown kind of features, and sentences without tokens.
         """
         check_choice("features", self.features, FEATURES)
+        X = listed(X)
         sized = hasattr(X, "__len__") and len(X) > 0 and hasattr(X[0], "__len__")
         if not sized or len(X[0]) == 0 or not isinstance(X[0][0], (list, tuple)):
             raise ValueError("X: expected sentences, lists of tokens: lists of columns")
@@ -89,13 +91,14 @@ class TokenFeaturizer(TransformerMixin, BaseEstimator, auto_wrap_output_keys=Non
             For another number of columns than in training, and what are no strings.
         """
         check_is_fitted(self)
+        X = listed(X)
         for i, sentence in enumerate(X):
             if self.features == "template" and not len(sentence):
                 raise ValueError(f"X[{i}]: found no tokens, expected at least one")
             for t, token in enumerate(sentence):
-                listed = isinstance(token, (list, tuple))
-                if not listed or len(token) != self.n_features_in_:
-                    given = f"{len(token)} columns" if listed else repr(token)
+                columns = isinstance(token, (list, tuple))
+                if not columns or len(token) != self.n_features_in_:
+                    given = f"{len(token)} columns" if columns else repr(token)
                     raise ValueError(
                         f"X[{i}], token {t}: found {given}, expected {self.n_features_in_} columns"
                     )

@@ -23,6 +23,7 @@ from structsolve.evaluation.report import (
     row_of,
 )
 from structsolve.evaluation.tokens import Labels, paired, token_name
+from structsolve.examples.given import listed
 from structsolve.plugins.chain.spans import SCHEMES, Spans, spans, tags_from_spans
 from structsolve.utils.params import check_choice
 
@@ -184,9 +185,8 @@ def span_f1(
     """
     check_choice("scheme", scheme, SCHEMES)
     check_choice("broken", broken, ("refuse", "drop"))
-    are_spans = (
-        isinstance(y_true, list) and isinstance(y_pred, list) and _are_spans(y_true + y_pred)
-    )
+    y_true, y_pred = listed(y_true, "y_true"), listed(y_pred, "y_pred")
+    are_spans = _are_spans(y_true) or _are_spans(y_pred)
     if are_spans:
         y_true, y_pred = _as_tags(y_true, y_pred)
         scheme, suffix = "conll", False  # spans have no tags that could break a scheme
@@ -279,8 +279,9 @@ def make_span_scorer(
     return make_scorer(_span_score, metric=metric, **settings)
 
 
-def _are_spans(Y: list[Any]) -> bool:
-    return any(isinstance(y, list) and y and isinstance(y[0], tuple) for y in Y)
+def _are_spans(Y: Any) -> bool:
+    rows = [y for y in Y if isinstance(y, list) and y] if isinstance(Y, (list, tuple)) else []
+    return any(isinstance(y[0], tuple) for y in rows)
 
 
 def _as_tags(y_true: Sequence[Any], y_pred: Sequence[Any]) -> list[list[list[str]]]:
@@ -292,6 +293,12 @@ def _as_tags(y_true: Sequence[Any], y_pred: Sequence[Any]) -> list[list[list[str
         )
     tags: list[list[list[str]]] = [[], []]
     for i, pair in enumerate(zip(y_true, y_pred)):
+        for name, y in zip(("y_true", "y_pred"), pair):
+            if len(y) and isinstance(y[0], str):
+                raise ValueError(
+                    f"{name}[{i}]: expected spans (start, end, type), as other sequences of "
+                    f"y_true or y_pred have, found {y[0]!r}"
+                )
         try:
             end = max((b for y in pair for _, b, _ in y), default=1)
             for side, y in zip(tags, pair):

@@ -291,7 +291,7 @@ class Levels:
         -------
         ndarray of shape (n, n_levels), or data frame
         """
-        rows = self._table[columns]
+        rows = self.table[columns]
         if self.form["columns"] is None:
             return rows
         from pandas import DataFrame  # heavy, and there, as y was one
@@ -299,7 +299,7 @@ class Levels:
         return DataFrame(rows, columns=self.form["columns"]).infer_objects()
 
     @cached_property
-    def _table(self) -> np.ndarray:
+    def table(self) -> np.ndarray:
         """The row of every node."""
         width, kind = self.form["width"], self.form["dtype"]
         gap = MISSING[self.form["missing"]]

@@ -350,7 +350,7 @@ class DagSpace(Space):
     def unpack_one(self, label: np.ndarray, examples: Examples, i: int) -> Any:
         """Return one encoded label in the form users give it."""
         if self.levels is not None:
-            return list(self.levels.paths[label[0]])
+            return self.levels.table[label[0]].copy()
         return self.hierarchy.nodes[label[0]] if self.single else label.astype(np.int64)
 
     def unpack_scores(self, flat: np.ndarray, examples: Examples) -> np.ndarray:

@@ -326,7 +326,7 @@ def split_relations(Y: Any) -> tuple[Any, Any]:
     """
     if isinstance(Y, (str, bytes, dict)) or not hasattr(Y, "__len__"):
         return Y, None  # refused by the check of heads
-    first = next((y[0] for y in Y if hasattr(y, "__len__") and len(y)), None)
+    first = next((one for y in Y if hasattr(y, "__len__") for one in y), None)
     if not (isinstance(first, _PAIR) and len(first) == 2):
         return Y, None
     heads, relations = [], []

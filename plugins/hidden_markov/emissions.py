@@ -55,8 +55,12 @@ class Categorical:
         ValueError
             The message names the example.
         """
-        if isinstance(X, (str, bytes, dict)) or not hasattr(X, "__len__") or len(X) == 0:
-            raise ValueError("X: expected a list with a sequence of symbols of each example")
+        table = isinstance(X, (str, bytes, dict)) or hasattr(X, "columns") or hasattr(X, "tocsr")
+        if table or not hasattr(X, "__len__") or len(X) == 0:
+            told = a_type(X) if table or not hasattr(X, "__len__") else "no examples"
+            raise ValueError(
+                f"X: expected a list with a sequence of symbols of each example, found {told}"
+            )
         rows = []
         for i, x in enumerate(X):
             try:
@@ -76,6 +80,12 @@ class Categorical:
         rows = [np.asarray(row.tolist()) if row.dtype.kind in "OT" else row for row in rows]
         flat = np.concatenate(rows)
         offsets = packing.size_offsets([len(row) for row in rows])
+        if flat.dtype.kind in "Of":  # which integers of different sizes become together
+            i = next((i for i, row in enumerate(rows) if row.dtype.kind == "O"), 0)
+            raise ValueError(
+                f"X, example {i}: found integers beyond 64 bits, or signed and unsigned ones of 64 "
+                "bits together, expected integers that one type holds; pass strings"
+            )
         if learn:
             self.symbols, numbers = np.unique(flat, return_inverse=True)
             return numbers.ravel(), offsets

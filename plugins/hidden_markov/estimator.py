@@ -14,7 +14,7 @@ from sklearn.utils.validation import _check_feature_names, check_is_fitted
 from structsolve import registry
 from structsolve.estimators.codec import check_metadata
 from structsolve.estimators.common import LogProbaMixin, generator_of
-from structsolve.examples.given import first_frame
+from structsolve.examples.given import first_frame, listed
 from structsolve.plugins.hidden_markov.emissions import Categorical, Gaussian, log, normalized
 from structsolve.plugins.hidden_markov.prediction import StatePredictionMixin
 from structsolve.plugins.hidden_markov.states import checked_init, flat_states, pair_counts
@@ -129,7 +129,7 @@ class HiddenMarkovModel(StatePredictionMixin, LogProbaMixin, BaseEstimator):
         self._check_settings()
         before = dict(vars(self))
         try:
-            return self._fit(X, y)
+            return self._fit(listed(X), listed(y, "y"))
         except Exception:
             self.__dict__.clear()
             self.__dict__.update(before)  # what a fit leaves half done would answer

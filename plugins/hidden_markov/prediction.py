@@ -11,7 +11,7 @@ from sklearn.utils.validation import _check_feature_names, check_is_fitted
 from structsolve import batch
 from structsolve.estimators.common import generator_of
 from structsolve.estimators.weights import NamedBlock, WeightTables
-from structsolve.examples.given import first_frame
+from structsolve.examples.given import first_frame, listed
 from structsolve.plugins.hidden_markov.emissions import cumulated, log
 from structsolve.plugins.hidden_markov.states import flat_states
 from structsolve.utils.masked import refuse_masked
@@ -57,6 +57,7 @@ class StatePredictionMixin:
 
     def _given(self, X: Any) -> tuple[np.ndarray, np.ndarray]:
         check_is_fitted(self, "transition_")
+        X = listed(X)
         refuse_masked(X, "X", "fill them in, x.filled(0.0)")
         _check_feature_names(self, first_frame(X), reset=False)
         return self.emission_.read(X, learn=False)
@@ -90,8 +91,9 @@ class StatePredictionMixin:
         """
         if y is None:
             return self.log_likelihood(X)
+        X = listed(X)
         _, offsets = self._given(X)
-        true = flat_states(y, offsets)
+        true = flat_states(listed(y, "y"), offsets)
         hidden = [label is None for label in true]
         if any(hidden):
             i = int(np.searchsorted(offsets, hidden.index(True), side="right")) - 1

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from numbers import Real
+from numbers import Number, Real
 from typing import Any
 
 import numpy as np
@@ -35,7 +35,7 @@ def flat_states(y: Any, offsets: np.ndarray) -> list[Any]:
     flat: list[Any] = []
     named: bool | None = None  # whether states are strings
     for i, (labels, size) in enumerate(zip(y, sizes)):
-        if labels is not None and not hasattr(labels, "__len__"):
+        if labels is not None and not np.iterable(labels):
             raise ValueError(f"y, example {i}: found {labels!r}, expected {size} states, or None")
         labels = [None] * size if labels is None else [*labels]
         if len(labels) != size:
@@ -57,8 +57,19 @@ def flat_states(y: Any, offsets: np.ndarray) -> list[Any]:
                 f"y, example {i}: found the state {wrong!r}, expected all strings or all numbers"
             )
         named = texts.pop() if texts else None
+        wrong = [one for one in labels if isinstance(one, Number) and not _is_plain(one)]
+        if wrong:
+            raise ValueError(
+                f"y, example {i}: found the state {wrong[0]!r}, expected strings, or finite "
+                "numbers below 2**63; None where a state is hidden"
+            )
         flat += labels
     return flat
+
+
+def _is_plain(number: Any) -> bool:
+    """Return whether a number is real and finite, and its type one of NumPy."""
+    return isinstance(number, Real) and abs(float(number)) < 2.0**63  # not of NaN
 
 
 def checked_init(name: str, value: Any, shapes: dict[str, tuple[int, ...]]) -> np.ndarray:
@@ -81,15 +92,14 @@ def checked_init(name: str, value: Any, shapes: dict[str, tuple[int, ...]]) -> n
     ValueError
         If they are no probabilities, or no variances, of that shape.
     """
+    if name not in shapes:
+        raise ValueError(f"init: found {name!r}, expected names among {[*shapes]}")
     try:
         value = np.array(value, dtype=np.float64)
     except (TypeError, ValueError):
         raise ValueError(f"init: {name!r} is {value!r}, expected an array of numbers") from None
-    if value.shape != shapes.get(name):
-        raise ValueError(
-            f"init: {name!r} has the shape {value.shape}, expected {shapes.get(name)}; "
-            f"names are {[*shapes]}"
-        )
+    if value.shape != shapes[name]:
+        raise ValueError(f"init: {name!r} has the shape {value.shape}, expected {shapes[name]}")
     if not np.isfinite(value).all():
         raise ValueError(f"init: {name!r} has numbers that are not finite, expected finite ones")
     if name == "variances" and value.min() <= 0:

@@ -56,7 +56,7 @@ def read_segments(Y: Any, offsets: np.ndarray, outside: Any) -> Segments:
         raise ValueError(
             f"X has {len(offsets) - 1} examples and y has {len(Y)}; both must be equally long"
         )
-    first = next((y[0] for y in Y if hasattr(y, "__len__") and len(y)), None)
+    first = next((one for y in Y if np.iterable(y) for one in y), None)
     if isinstance(first, str):
         flat = flatten(Y, offsets)
         types: dict[str, int] = {}
@@ -94,7 +94,7 @@ def _scheme_of(read: Spans, flat: np.ndarray) -> str:
 def _checked(y: Any, i: int, n: int) -> list[Any]:
     """Return the spans of one example in order."""
     expected = f"expected spans (start, end, class) with 0 <= start < end <= {n}"
-    if isinstance(y, str) or not hasattr(y, "__len__"):
+    if isinstance(y, str) or not hasattr(y, "__len__") or not np.iterable(y):
         raise ValueError(f"example {i}: y is {y!r}, expected a list of spans (start, end, class)")
     integers = (int, np.integer)
     for span in y:

@@ -270,9 +270,14 @@ def score(args: argparse.Namespace) -> None:
             print(output.report_text(report, args), file=messages.out())
             return
     predicted = model.predict(data.X)
-    if output.are_structured(model, data.y) or output.are_sets(predicted):
+    if output.are_structured(model, predicted, data.y):
         print(output.whole_labels_text(model, data, args), file=messages.out())
         return
+    unknown = [i for i, one in enumerate(data.y) if one is None]
+    if unknown:
+        raise ValueError(
+            f"{args.data}: example {unknown[0]} has no labels, expected all to compare"
+        )
     guess = output.predictions(model, data, predicted)
     whole = data.sequences or getattr(structure_of(model), "label_rows", False)
     truth = output.as_lists(data.y if whole else data.split(data.y))

@@ -48,14 +48,10 @@ def as_lists(labels: Iterable[Any]) -> list[Any]:
     -------
     list of list
     """
-    # A tree of one word is the name of its class.
-    return [
-        one.ravel().tolist() if hasattr(one, "ravel") else [*one] if type(one) is not str else one
-        for one in labels
-    ]
+    return [one.ravel().tolist() if hasattr(one, "ravel") else [*one] for one in labels]
 
 
-def are_structured(model: Any, labels: Any) -> bool:
+def are_structured(model: Any, labels: Any, y: Any = ()) -> bool:
     """Return whether labels are neither classes nor sequences or pictures of them: spans, trees.
 
     Parameters
@@ -63,31 +59,25 @@ def are_structured(model: Any, labels: Any) -> bool:
     model : estimator
         Fitted.
     labels : list or array
-        One label per example.
+        One per example, as the model predicts them: sequences of classes are arrays or lists.
+    y : list or array, optional
+        Labels of a file, which may leave classes open.
 
     Returns
     -------
     bool
     """
-    if not hasattr(model, "classes_") and not getattr(structure_of(model), "label_rows", False):
+    structure = structure_of(model)
+    if not hasattr(model, "classes_") and not getattr(structure, "label_rows", False):
         return True
-    kinds = (list, tuple, dict, *SETS)
-    return isinstance(labels, list) and any(isinstance(y, kinds) and not is_flat(y) for y in labels)
-
-
-def are_sets(labels: Any) -> bool:
-    """Return whether predictions are sets, which files hold as lists.
-
-    Parameters
-    ----------
-    labels : list or array
-        One label per example.
-
-    Returns
-    -------
-    bool
-    """
-    return isinstance(labels, list) and any(isinstance(y, SETS) for y in labels)
+    whole: tuple[type, ...] = (tuple, dict, *SETS)
+    if not getattr(structure, "single_node", False):
+        whole += (str,)
+    predicted, given = (one if isinstance(one, list) else [] for one in (labels, y))
+    nested = (isinstance(one, (list, tuple)) and not is_flat(one) for one in predicted + given)
+    return any(
+        isinstance(one, whole) or (type(one) is list and not one) for one in predicted
+    ) or any(nested)
 
 
 def whole_labels_text(model: Any, data: Any, args: argparse.Namespace) -> str:
@@ -231,8 +221,9 @@ def is_level_table(model: Any, labels: Any) -> bool:
     structure = structure_of(model)
     if not getattr(structure, "single_node", False) or getattr(structure, "label_rows", False):
         return False
-    rows = isinstance(labels, list) and any(isinstance(row, (list, tuple)) for row in labels)
-    return rows or getattr(labels, "ndim", 1) == 2
+    if isinstance(labels, list):
+        return any(isinstance(row, (list, tuple)) or getattr(row, "ndim", 0) for row in labels)
+    return getattr(labels, "ndim", 1) == 2
 
 
 def _level_lines(model: Any, data: Any, rows: Any, marginals: bool) -> Iterator[str]:
@@ -241,10 +232,13 @@ def _level_lines(model: Any, data: Any, rows: Any, marginals: bool) -> Iterator[
     tables = model.predict_marginals(data.X) if marginals else [()] * len(rows)
     names = [str(name) for name in model.classes_]
     for row, table in zip(rows, tables, strict=True):
-        # None and NaN end shorter paths.
-        cells = ["" if name is None or name != name else str(name) for name in row]
-        cells += [f"{name}:{p:.6f}" for name, p in zip(names, table)]
-        yield "\t".join(cells) + "\n"
+        cells = (f"\t{name}:{p:.6f}" for name, p in zip(names, table))
+        yield f"{_level_line(row)}{''.join(cells)}\n"
+
+
+def _level_line(row: Any) -> str:
+    """Return a row of names as a line; None and NaN end shorter paths."""
+    return "\t".join("" if name is None or name != name else str(name) for name in row)
 
 
 def one_label(model: Any, label: Any) -> str:
@@ -266,6 +260,8 @@ def one_label(model: Any, label: Any) -> str:
         return ",".join(str(name) for name, on in zip(model.classes_, label, strict=True) if on)
     if getattr(structure, "label_rows", False):
         return " ".join(map(str, label.tolist()))
+    if is_level_table(model, [label]):
+        return _level_line(label)
     if isinstance(label, (list, tuple)) or getattr(label, "ndim", 0) > 0:
         return to_json(label)
     return str(label)
@@ -288,13 +284,14 @@ def kbest_text(model: Any, data: Any, k: int) -> Iterator[str]:
     """
     best = model.predict_kbest(data.X, k)
     structured = are_structured(model, [labels for answers in best for labels, _ in answers])
+    rows = getattr(structure_of(model), "label_rows", False)
     for i, answers in enumerate(best):
         for rank, (labels, score) in enumerate(answers, 1):
             lines = (
                 [to_json(labels)]
                 if structured
                 else [str(label) for label in as_lists([labels])[0]]
-                if data.sequences
+                if data.sequences and not rows
                 else [one_label(model, labels)]
             )
             head = "\n" if i or rank > 1 else ""

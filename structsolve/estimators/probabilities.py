@@ -15,6 +15,7 @@ from ..examples.given import listed
 from ..examples.packed import Examples
 from ..structure.pack import pack
 from ..utils.suggest import a_type
+from ..utils.values import equal, plain
 from ._part_scores import write_scores
 from .common import refuse_forced
 from .distribution import DistributionMixin, if_crf
@@ -228,23 +229,29 @@ class ProbabilityMixin(DistributionMixin):
         other._require_fitted()
         other.log_partition  # noqa: B018 - raises unless it is trained to give probabilities
         mine, theirs = (_described(model) for model in (self, other))
-        if mine != theirs:
-            raise ValueError(f"other: found a model of {theirs}, expected one of {mine}")
+        unlike = [k for k in {**mine, **theirs} if not equal(mine.get(k), theirs.get(k))]
+        if unlike:
+            named = dict.fromkeys(["structure ", *unlike])
+            expected, given = (
+                ", ".join(f"{k}{one[k]!r}" for k in named if k in one) for one in (mine, theirs)
+            )
+            raise ValueError(f"other: found a model of {given}, expected one of {expected}")
         return other._table(X)
 
     def _refuse_hidden(self, what: str) -> None:
         """Refuse a model whose labels are not those of its space."""
 
 
-def _described(model: Any) -> str:
+def _described(model: Any) -> dict[str, Any]:
     """Describe what models with the same labels and parts have in common."""
-    space, plain = model.space_, (str, bool, int, float, list, tuple, type(None))
-    given = space.structure.get_params(deep=False) if hasattr(space.structure, "get_params") else {}
-    settings = ", ".join(f"{name}={v!r}" for name, v in given.items() if isinstance(v, plain))
-    classes = getattr(model, "classes_", None)
-    known = "" if classes is None else f", classes {np.asarray(classes).tolist()}"
-    blocks = {block.name: block.shape for block in space.layout.blocks}
-    return f"structure {space.structure.name!r} ({settings}){known}, parts {blocks}"
+    structure, layout = model.space_.structure, model.space_.layout
+    given: Any = getattr(structure, "saved_params", None) or getattr(structure, "get_params", dict)
+    kinds = (str, bool, int, float, list, tuple, dict, type(None))
+    plainly = {f"{k}=": plain(v) for k, v in given().items() if "__" not in k}
+    settings = {k: v for k, v in plainly.items() if isinstance(v, kinds)}
+    known = {"classes ": model.classes_.tolist()} if hasattr(model, "classes_") else {}
+    parts = {block.name: block.shape for block in layout.blocks}
+    return {"structure ": structure.name, **settings, **known, "parts ": parts}
 
 
 def part_scores(

@@ -49,7 +49,9 @@ def first_frame(X: Any) -> Any:
 
 
 def listed(given: Any, what: str = "X") -> Any:
-    """Return an iterator's items as a list, and anything else unchanged.
+    """Return the items of an iterator, or of a pandas Series of objects, as a list.
+
+    Anything else is returned unchanged.  A Series has its items by names, not by their numbers.
 
     Parameters
     ----------
@@ -72,6 +74,8 @@ def listed(given: Any, what: str = "X") -> Any:
     >>> listed(x for x in "ab"), listed("ab")
     (['a', 'b'], 'ab')
     """
+    if hasattr(given, "to_list") and not hasattr(given, "columns") and given.dtype == object:
+        return given.to_list()
     if not hasattr(given, "__next__"):
         return given
     items = list(given)

@@ -101,9 +101,17 @@ def flatten_rows(Y: Any, n: int) -> np.ndarray:
         given = Y if _is_mixed(Y, y) else y.tolist()
         types = sorted({type(label).__name__ for label in given})
         hint = "; weights of rows are fit's sample_weight" if "WeightedLabels" in types else ""
+        odd = [type(one) is not type(given[0]) or len(repr(one)) > 19 for one in given]
+        i = int(np.argmax(odd))
         raise ValueError(
-            f"y: Unknown label type: found {types}, expected all strings or all integers{hint}"
+            f"y: Unknown label type: found {types}, such as {given[i]!r} of example {i}, expected "
+            f"all strings or all integers of 64 bits{hint}"
         )
+    if y.dtype.kind == "f" and not (fits := np.isfinite(y) & (y == np.trunc(y))).all():
+        i = int(np.argmin(fits))
+        told = {"nan": "Input y contains NaN", "inf": "Input y contains infinity"}
+        what = told.get(str(abs(y[i])), "Unknown label type: continuous")
+        raise ValueError(f"y, example {i}: {what}: found {y[i]}, expected a string or an integer")
     check_classification_targets(y)
     if len(y) != n:
         raise ValueError(

@@ -8,7 +8,7 @@ import numpy as np
 from sklearn.base import BaseEstimator, TransformerMixin
 from sklearn.utils.validation import _check_feature_names, check_is_fitted, has_fit_parameter
 
-from ..examples.given import first_frame, is_sparse
+from ..examples.given import first_frame, is_sparse, listed
 from ..examples.packed import Sequences
 from ..examples.packing import stack_rows
 from ..utils.masked import refuse_masked
@@ -74,6 +74,7 @@ class NodeTransformer(TransformerMixin, BaseEstimator, auto_wrap_output_keys=Non
         ValueError
             For a plain 2-D X.
         """
+        X = listed(X)
         matrix, offsets = self._stack(X, reset=True)
         self.transformer_ = cloned_transformer("transformer", self.transformer)
         self.transformer_.fit(matrix, *self._labels(y, offsets))
@@ -91,6 +92,7 @@ class NodeTransformer(TransformerMixin, BaseEstimator, auto_wrap_output_keys=Non
         list or Sequences
             As `transform` returns it.
         """
+        X = listed(X)
         matrix, offsets = self._stack(X, reset=True)
         self.transformer_ = cloned_transformer("transformer", self.transformer)
         rows = self.transformer_.fit_transform(matrix, *self._labels(y, offsets))
@@ -108,6 +110,7 @@ class NodeTransformer(TransformerMixin, BaseEstimator, auto_wrap_output_keys=Non
         list or Sequences
         """
         check_is_fitted(self)
+        X = listed(X)
         matrix, offsets = self._stack(X)
         return self._unstack(self.transformer_.transform(matrix), offsets, X)
 

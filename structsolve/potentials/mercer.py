@@ -203,6 +203,8 @@ class Kernel:
         return K
 
     def _named(self, X: Any, Y: Any) -> np.ndarray:
+        if np.shape(X)[1] == 0:
+            raise ValueError(f"kernel {self.kernel!r}: X has nodes without features to compare")
         if self.kernel == "rbf" and self.params.keys() <= {"gamma"}:
             gamma = self.params.get("gamma")
             if gamma is None or (isinstance(gamma, (int, float)) and 0 <= gamma < np.inf):

@@ -13,7 +13,7 @@ SETS = (set, frozenset)
 
 
 def plain(value: Any) -> Any:
-    """Return a label with arrays as lists, and numbers of NumPy as Python's.
+    """Return a label with arrays and columns as lists, and numbers of NumPy as Python's.
 
     Parameters
     ----------
@@ -29,8 +29,8 @@ def plain(value: Any) -> Any:
     >>> plain([(np.int64(1), np.array(["a", "b"]))])
     [(1, ['a', 'b'])]
     """
-    if isinstance(value, np.ndarray):
-        return plain(value.tolist())
+    if isinstance(value, np.ndarray) or hasattr(value, "to_list"):
+        return plain(np.asarray(value).tolist())
     if isinstance(value, np.generic):
         return value.item()
     if isinstance(value, (list, tuple)):

@@ -1,4 +1,5 @@
 # Where the shell writes: inputs are never replaced, and what cannot be written is told in one line.
+import json
 import os
 import subprocess
 import sys
@@ -128,3 +129,25 @@ def test_a_closed_standard_output(folder):
     done = subprocess.run(["sh", "-c", '"$@" >&-', "sh", *argv], stderr=subprocess.PIPE, text=True)
     assert (done.returncode, done.stderr) == (0, "")
     assert (folder / "labels.txt").read_text() == "B\nI\n\nB\n"
+
+
+def test_labels_of_ndjson_keep_their_form(capsys, tmp_path):
+    """Small trees are no sequences, strings of states are, and matchings stay on one line."""
+
+    def fit(x, y, *options):
+        data, model = tmp_path / "data.ndjson", tmp_path / "model"
+        data.write_text(json.dumps({"x": x, "y": y}) + "\n")
+        works(capsys, "fit", data, "--model", model, *options)
+        return model, data
+
+    table = [[[1.0], [0.0]], [[0.0], [1.0]]]
+    given = fit(table, {"tuple": ["S", "a", "b"]}, "--structure", "cky")
+    assert len(json.loads(works(capsys, "predict", *given))) == 3
+    assert works(capsys, "score", *given).startswith("score ")
+    fails(capsys, "predict", *given, "--marginals", match="labels that are no sequences")
+    given = fit(table, [0, 1], "--structure", "permutation")
+    assert works(capsys, "predict", *given, "--kbest", "1").splitlines()[1] == "0 1"
+    given = fit("hht", "aab", "--estimator", "HiddenMarkovModel")
+    assert "accuracy 1.0000 of 3 labels" in works(capsys, "score", *given)
+    given[1].write_text('{"x": "ht", "y": "ab"}\n{"x": "ht", "y": null}\n')
+    fails(capsys, "score", *given, match="example 1 has no labels")

@@ -5,6 +5,7 @@ import pytest
 from checks import refused
 from python_structures import py_chain
 from scipy.special import logsumexp
+from sklearn.base import clone
 
 import structsolve
 from structsolve import StructuredSVM, get_structure
@@ -245,7 +246,35 @@ def test_models_that_do_not_fit_together():
     parser, sentences, _ = fitted("parses")
     with pytest.raises(ValueError, match="projective=True.*expected one of .*projective=False"):
         parser.kl_divergence(sentences, fitted("projective")[0])
-    same = model.kl_divergence(iter(X), model)  # X may be a generator
+    X, leaf = np.eye(3), {"hierarchy": {"a": ["b"], "d": ["c"]}, "labels": "single-leaf"}
+    for structure, other, Y in (
+        (get_structure("dag", **leaf), {"a": ["c"], "d": ["b"]}, "bcb"),
+        (get_structure("mrf", edges=np.array([[0, 1]])), np.array([[1, 2]]), [[0, 1, 1]]),
+    ):
+        rows = [X] if structure.name == "mrf" else X
+        name = next(k for k in ("edges", "hierarchy") if hasattr(structure, k))
+        both = [
+            StructuredSVM(form, surrogate="crf", alpha=0.1).fit(rows, [*Y])
+            for form in (structure, clone(structure).set_params(**{name: other}))
+        ]
+        with pytest.raises(ValueError, match=f"a model of structure .*{name}=.* one of .*{name}="):
+            both[0].kl_divergence(rows, both[1])
+
+
+def test_a_loaded_model_and_its_origin_do_not_diverge(tmp_path):
+    X = [np.eye(2)[[0, 1]]] * 2
+    for name, params in {
+        "chain": {"forbidden": ((0, 1),)},
+        "mrf": {"edges": np.array([[0, 1]]), "void": (7,)},
+    }.items():
+        model = StructuredSVM(get_structure(name, **params), surrogate="crf", alpha=0.1)
+        model.fit(X, [[1, 0], [0, 0]]).save(tmp_path / "model")
+        assert model.kl_divergence(X, structsolve.load(tmp_path / "model")).tolist() == [0, 0]
+
+
+def test_iterators():
+    model, X, Y = fitted("chain")
+    same = model.kl_divergence(iter(X), model)
     assert (same == 0).all() and len(same) == len(X)
     assert len(model.predict_kbest(iter(X), 2, probabilities=True)) == len(X)
     with pytest.raises(Exception, match="not fitted"):

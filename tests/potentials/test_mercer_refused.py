@@ -150,6 +150,11 @@ def test_structures_without_nodes_refuse():
     )
     with pytest.raises(ValueError, match="has no node features that a kernel could compare"):
         StructuredSVM(structure, kernel="rbf").fit([0, 1], [0, 1])
+    roads = {"edges": [[0, 1], [1, 2]], "edge_features": [[1.0], [2.0]]}
+    risk = structsolve.ConditionalRiskMinimizer("path", alpha=0.1)
+    for model in (risk, *(StructuredSVM("path", kernel=name) for name in ("rbf", "poly"))):
+        with pytest.raises(ValueError, match="kernel '.*': X has nodes without features to comp"):
+            model.fit([roads] * 2, [[0, 1, 2]] * 2)
 
 
 def test_partial_fit_refuses():

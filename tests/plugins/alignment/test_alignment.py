@@ -192,7 +192,9 @@ def test_symbols():
     examples = space.pack_sizes([(3, 2)], symbols=["aa"])
     assert space.enumerate_labels(examples, 0).tolist() == [[1, 0, 2]]
     x = np.ones((3, 2, 1))
-    refused("found 1 symbols, expected 2", space.structure.make_space, [(x, "a")], [[0, -1, 1]])
+    for told, symbols in ((1, "a"), (None, None)):
+        words = f"X, example 0: found {told} symbols, expected 2"
+        refused(words, space.structure.make_space, [(x, symbols)], [[0, -1, 1]])
     message = "found symbols, which only kind='ctc' takes"
     refused(message, AlignmentStructure().make_space, [(x, "ab")], [[0, -1, 1]])
     refused("alignments have none", score_space, "alignment", 3)
@@ -200,9 +202,10 @@ def test_symbols():
     refused("symbols: found 1, expected a list with those of each of 2 examples",
             space.pack_sizes, sizes, symbols=["aa"])  # fmt: skip
     refused("symbols: found 0, expected", space.pack_sizes, sizes, symbols=[])
-    refused("symbols, example 1: found 2, expected 3 symbols",
+    refused("symbols, example 1: found 2 symbols, expected 3",
             space.pack_sizes, sizes, symbols=["aa", "ab"])  # fmt: skip
-    refused("symbols, example 0: found 5, expected 2", space.pack_sizes, sizes, symbols=[5, "aab"])
+    refused("symbols, example 0: found 5 symbols, expected 2",
+            space.pack_sizes, sizes, symbols=[5, "aab"])  # fmt: skip
     assert space.pack_sizes(sizes, symbols=[None, "aab"]).n == 2
 
 

@@ -60,7 +60,7 @@ def test_tokens_that_are_no_strings(features):
     made = TokenFeaturizer(features).fit([[["a", "b"]]])
     for cell in (None, 3, b"a"):
         refused(rf"X\[1\], token 0: found {cell!r}", made.transform, [[["a", "b"]], [["a", cell]]])
-    for no_sentences in (iter([[["a"]]]), None, [None], [3]):
+    for no_sentences in (iter([["a"]]), None, [None], [3]):
         refused("X: expected sentences", made.fit, no_sentences)
     if features == "template":
         refused(r"X\[1\]: found no tokens", made.transform, [[["a", "b"]], []])

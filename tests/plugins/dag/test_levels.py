@@ -53,6 +53,11 @@ def test_hierarchies_are_learned_and_paths_come_back(kind, tmp_path):
     guess = model.predict(X)
     assert guess.dtype == Y.dtype and (guess == Y).all()
     assert model.score(X, Y) == model.score(X, Y, metric="hierarchical-f1") == 1
+    kbest = model.predict_kbest(X[:6], 2) if kind != "sparse" else []
+    for row, answers in zip(guess[:6], kbest):
+        assert (answers[0][0] == row).all() and len(answers) == 2
+        answers[0][0][:] = ""  # of the caller
+    assert (model.predict(X) == guess).all()
     edges = model.space_.hierarchy.nodes[model.space_.hierarchy.edges].tolist()
     assert {("animal", "animal (itself)"), ("plant", "plant/other"), ("tree", "oak")} < {
         tuple(edge) for edge in edges

@@ -7,13 +7,20 @@ import warnings
 import numpy as np
 import pytest
 from checks import refused, reloaded, same
+from scipy.sparse import csr_array
 from shell import works
 from sklearn.base import clone
 from sklearn.exceptions import ConvergenceWarning, NotFittedError
 
 import structsolve
-from structsolve import HiddenMarkovModel
+from structsolve import HiddenMarkovModel, WeightedLabels
 from structsolve.plugins.hidden_markov.emissions import Gaussian
+
+
+class Frame(list):
+    """Stands for a data frame, whose items are names of columns."""
+
+    columns = ["ab", "ba"]
 
 
 def random_tables(rng, K, V):
@@ -268,6 +275,13 @@ def test_gaussians_of_known_states():
         ({"emission": "gaussian"}, [[[], []]], [[0, 1]], "X: found rows of no columns"),
         ({}, ["ab", [["a"], ["b", "c"]]], None, "X, example 1: found lists of unequal lengths"),
         ({}, [[1.5, 2.0]], [[0, 1]], "emission='gaussian' takes numbers"),
+        ({}, csr_array(np.eye(2)), [[0, 1]] * 2, "X: expected a list .*, found a csr_array"),
+        ({}, Frame(), [[0, 1]] * 2, "X: expected a list .*, found a Frame"),
+        ({"n_states": 1}, [[0, 1], [2**70, 1]], None, "X, example 1: found integers beyond 64"),
+        ({}, ["ab", "ba"], [[0, 1], [1, np.nan]], "y, example 1: found the state nan, expected"),
+        ({}, ["ab", "ba"], [[0, 1j], [1, 0]], "y, example 0: found the state 1j, expected"),
+        ({}, ["ab", "ba"], [[0, 2**70], [1, 0]], "y, example 0: found the state 11805916207"),
+        ({}, ["ab", "ba"], [WeightedLabels([0, 1], [1, 2]), [0, 0]], "y, example 0: found Weight"),
         ({"emission": "gaussian"}, [[[1.0], [np.nan]]], [[0, 1]], "X: Input contains NaN"),
         ({"n_states": 2, "init": {"start": [1]}}, ["ab"], None, r"'start' has the shape \(1,\)"),
     ],
@@ -286,7 +300,7 @@ def test_bad_data(settings, X, y, message):
         ({"start": [0.5, 0.4]}, "init: row 0 of 'start' sums to 0.9, expected probabilities"),
         ({"transition": [[0.5, 0.5], [1, 1]]}, "init: row 1 of 'transition' sums to 2"),
         ({"table": np.ones((2, 2))}, "init: row 0 of 'table' sums to 2"),
-        ({"means": np.ones((2, 1))}, "init: 'means' has the shape"),
+        ({"means": np.ones((2, 1))}, "init: found 'means', expected names among .*'table'"),
     ],
 )
 def test_bad_first_parameters(init, message):

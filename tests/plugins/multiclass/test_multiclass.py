@@ -195,16 +195,18 @@ class TestSpace:
     @pytest.mark.parametrize(
         "y, message",
         [
-            ([0.5, 1.25, 2.0], "Unknown label type"),
+            ([2.0, 1.25, 0.5], "y, example 1: Unknown label type: continuous: found 1.25"),
             ([[0, 1], [1, 0], [1, 1]], "y should be a 1d array"),
             ([0, [1, 0], 1], r"y, example 1: found \[1, 0\], expected one class per row"),
             (None, "requires y to be passed, but the target y is None"),
             ([0, 1], "inconsistent numbers of samples: 3 rows of X, 2 labels"),
-            ([0.0, np.inf, 1.0], "infinity"),
+            ([0.0, np.inf, 1.0], "y, example 1: Input y contains infinity"),
+            ([0.0, 1.0, np.nan], "y, example 2: Input y contains NaN"),
+            ([1, 10**30, 2], "such as 10{30} of example 1, expected .* of 64 bits"),
             (np.array(["a", 1, "b"], dtype=object), r"Unknown label type: found \['int', 'str'\]"),
             (
                 np.array([1, None, 2], dtype=object),
-                r"Unknown label type: found \['NoneType', 'int'\]",
+                r"found \['NoneType', 'int'\], such as None of example 1, expected",
             ),
             (np.array(["2020-01-01"] * 3, dtype="datetime64[D]"), "label type"),
         ],

@@ -9,7 +9,7 @@ from enumeration import NONE, Listed
 from random_cases import random_cases
 from shell import shell
 
-from structsolve import StructuredSVM
+from structsolve import StructuredSVM, WeightedLabels
 from structsolve.batch import score_space
 from structsolve.lp import ask_oracle
 from structsolve.plugins.chain.metrics import span_f1
@@ -207,6 +207,16 @@ def test_tags_come_back_in_their_scheme(scheme):
     assert space.longest == max(b - a for y in Y for a, b, _ in spans(y))
 
 
+class Table(list):
+    """Stands for a data frame: its items are names, its array has two axes."""
+
+    def __getitem__(self, key):
+        raise KeyError(key)
+
+    def __array__(self, dtype=None, copy=None):
+        return np.zeros((3, 3), dtype)
+
+
 @pytest.mark.parametrize(
     ("message", "Y"),
     [
@@ -223,6 +233,8 @@ def test_tags_come_back_in_their_scheme(scheme):
         ("X has 2 examples and y has 1", [[(0, 3, "A")]]),
         ("classes of spans must be all strings", [[(0, 3, "A")], [(0, 2, 1)]]),
         ("example 1: y is 5, expected a list of spans", [[(0, 3, "A")], 5]),
+        ("example 0: y is WeightedLabels", [WeightedLabels(["O"] * 3, np.ones(3)), []]),
+        ("y, example 0: found 2 dimensions", [Table(["start", "end", "class"]), ["O", "O"]]),
         ("y is a str, expected a list", "AB"),
     ],
 )
@@ -230,6 +242,12 @@ def test_wrong_spans_are_refused(message, Y):
     import re
 
     refused(re.escape(message), SemiMarkovStructure().make_space, X, Y)
+
+
+def test_scores_of_spans_against_tags_are_refused():
+    tags, both = [["O"], ["B-A", "O"]], [[], [(0, 1, "A")]]
+    refused(r"y_true\[0\]: expected spans .*, found 'O'", span_f1, tags, both)
+    refused(r"y_pred\[0\]: expected spans .*, found 'O'", span_f1, both, tags)
 
 
 def test_lengths_beyond_the_longest_are_refused():
