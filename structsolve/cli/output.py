@@ -48,7 +48,11 @@ def as_lists(labels: Iterable[Any]) -> list[Any]:
     -------
     list of list
     """
-    return [one.ravel().tolist() if hasattr(one, "ravel") else [*one] for one in labels]
+    # A tree of one word is the name of its class.
+    return [
+        one.ravel().tolist() if hasattr(one, "ravel") else [*one] if type(one) is not str else one
+        for one in labels
+    ]
 
 
 def are_structured(model: Any, labels: Any, y: Any = ()) -> bool:
