@@ -279,8 +279,8 @@ class PathMixin:
     ) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
         """Return the alphas tried, and scores, passes and objectives of every fold at each.
 
-        Automatic values are tried a power of ten apart, then at half the distance on both sides of
-        the best, and so on.
+        Of automatic values those are tried that are a power of ten apart, half of it where scores
+        rise, then those at half the distance on both sides of the best, and so on.
         """
         from joblib import Parallel, delayed  # heavy
 
@@ -302,17 +302,26 @@ class PathMixin:
                 mean = float(np.mean([score for score, *_ in columns[k]]))
                 progress.update({"alpha": float(alphas[k]), "score": mean})
 
-            for k in range(0, len(alphas), step):
+            k = 0
+            while k < len(alphas):
                 fit(k)
                 scores, _, objectives, cut = tried()
-                if patience and is_over(scores, objectives, patience, cut == 1):
+                best = [*columns][int(np.argmax(scores.mean(axis=0).round(12)))]
+                # Nearer ones than a power of ten may score below the best by chance.
+                far = [j <= best or j >= best + step for j in columns]
+                path = scores[:, far], objectives[:, far]
+                if patience and is_over(*path, patience, cut[:, far] == 1):
                     break
+                if k == best > 0:  # scores rise
+                    k += max(1, step // 2)
+                else:
+                    k = best + step if best < k < best + step else k + step
             while step > 1:
                 step //= 2
                 scores, _, objectives, _ = tried()
                 best = sorted(columns)[best_of(scores, objectives)]
                 for k in (best - step, best + step):
-                    if 0 <= k < len(alphas):
+                    if 0 <= k < len(alphas) and k not in columns:
                         fit(k)
         scores, passes, objectives, _ = tried()
         return alphas[sorted(columns)], scores, passes.astype(int), objectives
@@ -394,9 +403,9 @@ alpha_path.best_of`).
         Values to try. "path": from 15 over seven powers of ten; a number: from that many. They
         start at the alpha of practically zero weights (:func:`~structsolve.evaluation.alpha_path.\
 largest_alpha`), which takes scales of features and hierarchies into account. They
-        are tried a power of ten apart, then those between on both sides of the best. Fits
-        of folds then end at a relative gap of 1 % (``tol`` if that is more), of listed values at
-        ``tol``.
+        are tried a power of ten apart, half of it where scores rise, then those between on both
+        sides of the best. Fits of folds then end at a relative gap of 1 % (``tol`` if that is
+        more), of listed values at ``tol``.
     cv : int, splitter or iterable, optional
         Folds, 5 by default: rows are shuffled by ``random_state``, and stratified if y is one class
         a row. A splitter, or pairs of training and test rows, are used unchanged.

@@ -166,6 +166,13 @@ def test_paths_go_from_coarse_to_fine(count, patience):
             first = curves[0].asked[:2]
             assert len(first) < 2 or first[0] / first[1] >= min(10, (1e7) ** (1 / (count - 1))) / 4
             assert len(tried) <= min(count, 8 + 8 + 2 * np.log2(count))
+    if (
+        count == 15 and patience
+    ):  # powers of ten, half of it where scores rise, then beside the best
+        falls = Curve(0.5, 1)
+        StructuredSVMCV(patience=patience)._scores([falls], alphas, True)
+        powers = [3, 2, 1.5, 1, 0.5, 0, -0.5, -1.5][: 6 + patience]
+        np.testing.assert_allclose(np.log10(falls.asked), powers)
     given, *_ = StructuredSVMCV()._scores([Curve(0, 1)], alphas, False)
     assert len(given) == count  # listed values are all tried
 
