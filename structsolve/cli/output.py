@@ -48,11 +48,7 @@ def as_lists(labels: Iterable[Any]) -> list[Any]:
     -------
     list of list
     """
-    # A tree of one word is the name of its class.
-    return [
-        one.ravel().tolist() if hasattr(one, "ravel") else [*one] if type(one) is not str else one
-        for one in labels
-    ]
+    return [one.ravel().tolist() if hasattr(one, "ravel") else [*one] for one in labels]
 
 
 def are_structured(model: Any, labels: Any, y: Any = ()) -> bool:
@@ -186,7 +182,9 @@ def labels_text(model: Any, data: Any, args: argparse.Namespace) -> Iterator[str
     if annotates == "always" or (annotates and args.columns):
         if args.marginals:
             raise ValueError("--marginals: they are not printed with the data's own columns")
-        yield from data.reader.annotated(labels)
+        # A tree of one word is the name of its class.
+        given = (one if type(one) is str else row for one, row in zip(predicted, labels))
+        yield from data.reader.annotated([*given])
         return
     if getattr(structure_of(model), "label_rows", False):
         if args.marginals:

@@ -75,10 +75,7 @@ def equal(one: Any, other: Any) -> bool:
     >>> equal([("a", 2)], [["a", np.int64(2)]]), equal([("a", 2)], [("a", 1)])
     (True, False)
     """
-    one, other = (
-        each.tolist() if isinstance(each, (np.ndarray, np.generic)) else each
-        for each in (one, other)
-    )
+    one, other = (each.tolist() if hasattr(each, "tolist") else each for each in (one, other))
     if isinstance(one, SETS) or isinstance(other, SETS):
         some, others = (one, other) if isinstance(one, SETS) else (other, one)
         if not isinstance(others, (list, tuple, *SETS)) or len(some) != len(others):
