@@ -269,8 +269,9 @@ def score(args: argparse.Namespace) -> None:
         if report is not None:
             print(output.report_text(report, args), file=messages.out())
             return
-    predicted = model.predict(data.X)
-    if output.are_structured(model, predicted, data.y):
+    structured = output.are_structured(model, (), data.y)
+    predicted = None if structured else model.predict(data.X)
+    if structured or output.are_structured(model, predicted):
         print(output.whole_labels_text(model, data, args), file=messages.out())
         return
     unknown = [i for i, one in enumerate(data.y) if one is None]

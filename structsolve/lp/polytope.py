@@ -225,10 +225,10 @@ def built(polytopes: Polytopes, i: int) -> tuple[Polytope, np.ndarray]:
         )
     A = polytope.A
     m, own = A.shape[0], np.flatnonzero(A.data)
-    rows = np.repeat(np.arange(m), np.diff(A.indptr))[own]
     powers = np.log2(np.abs(A.data[own]))
     if np.abs(powers).max(initial=0) <= MODERATE:
         return polytope, np.ones(m)
+    rows = np.repeat(np.arange(m), np.diff(A.indptr))[own]
     least, most = np.full(m, np.inf), np.full(m, -np.inf)
     np.minimum.at(least, rows, powers)
     np.maximum.at(most, rows, powers)
