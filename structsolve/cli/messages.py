@@ -81,8 +81,10 @@ def say_scores(model: Any) -> None:
     from structsolve.evaluation.alpha_path import chosen_text  # heavy
 
     for alpha, scores in zip(model.alphas_, model.scores_.T):
-        folds = " ".join(f"{score:.4f}" for score in scores)
-        say("alpha", f"{alpha:<10.4g}folds {folds}  mean {scores.mean():.4f}")
+        known = [score for score in scores if not math.isnan(score)]
+        folds = " ".join(f"{score:.4f}" for score in known)
+        end = f"mean {scores.mean():.4f}" if len(known) == len(scores) else "behind"
+        say("alpha", f"{alpha:<10.4g}folds {folds}  {end}")
     say("chosen", chosen_text(model.alphas_, model.scores_, model.alpha_, model.scoring_))
 
 

@@ -182,7 +182,7 @@ def is_over(
     [False, False, False, True]
     """
     best, count = int(np.argmax(scores.mean(axis=0).round(12))), scores.shape[1]
-    risen = _exceeds(scores[:, best] - scores[:, 0], 2)
+    risen = exceeds(scores[:, best] - scores[:, 0], 2)
     # With one class the objective is 0 from the start, so no share of it can be gained.
     first, last = objectives[:, :1], objectives[:, -1 - patience :]
     shares = np.divide(last, first, out=np.ones_like(last), where=first != 0)
@@ -190,16 +190,59 @@ def is_over(
     long = patience if risen or spent else 2 * patience
     if count - 1 - best < long:
         return False
-    if spent or (risen and (shares <= GAIN).all()):
+    if spent or (risen and (shares[:, -patience:] <= GAIN).all()):
         return True
     if (shares > UNMOVED).any() or not (risen or (shares <= 0.5).all()):
         return False
-    return all(_exceeds(scores[:, best] - scores[:, k], 1) for k in range(count - long, count))
+    return all(exceeds(scores[:, best] - scores[:, k], 1) for k in range(count - long, count))
 
 
-def _exceeds(differences: np.ndarray, times: float) -> bool:
-    """Return whether the mean over folds exceeds this many standard errors."""
+def exceeds(differences: np.ndarray, times: float) -> bool:
+    """Return whether the mean over folds exceeds this many standard errors.
+
+    Parameters
+    ----------
+    differences : ndarray of shape (n_folds,)
+    times : float
+
+    Returns
+    -------
+    bool
+
+    Examples
+    --------
+    >>> exceeds(np.array([0.1, 0.2, 0.1]), 2), exceeds(np.array([0.1, 0.2, -0.1]), 2)
+    (True, False)
+    """
     return bool(differences.mean() > times * standard_error(differences) + 1e-9)
+
+
+def paired(scores: np.ndarray) -> np.ndarray:
+    """Return scores without gaps: what a fold missed is told by the folds before it.
+
+    Folds differ more than alphas do, so a fold is expected to differ from its score at the best
+    complete alpha as the folds known differ on average.
+
+    Parameters
+    ----------
+    scores : ndarray of shape (n_folds, n_alphas)
+        NaN where the last folds did not follow; at least one column is complete.
+
+    Returns
+    -------
+    ndarray of shape (n_folds, n_alphas)
+
+    Examples
+    --------
+    >>> paired(np.array([[0.5, 0.7], [0.4, 0.6], [np.nan, 0.9]])).round(6).tolist()
+    [[0.5, 0.7], [0.4, 0.6], [0.7, 0.9]]
+    """
+    missing = np.isnan(scores)
+    if not missing.any():
+        return scores
+    complete = scores[:, ~missing.any(axis=0)]
+    best = complete[:, [int(np.argmax(complete.mean(axis=0).round(12)))]]
+    return np.where(missing, best + np.nanmean(scores - best, axis=0), scores)
 
 
 def standard_error(scores: np.ndarray) -> float:

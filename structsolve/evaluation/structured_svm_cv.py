@@ -28,14 +28,14 @@ from ..utils.arrays import n_rows
 from ..utils.progress import Progress, stage
 from .alpha_path import (
     DECADES,
-    a_decade,
     best_of,
     chosen_text,
     end_text,
     given_alphas,
-    is_over,
     largest_alpha,
+    paired,
 )
+from .alpha_walk import Walk
 from .folds import given_folds, shuffled_folds
 from .scorers import name_of, scorer_of
 
@@ -153,7 +153,7 @@ class PathMixin:
         self.alphas_, self.scores_, self.passes_, objectives = self._scores(
             folds, np.array(alphas), automatic
         )
-        best = best_of(self.scores_, objectives)
+        best = best_of(paired(self.scores_), objectives)
         self.alpha_ = float(self.alphas_[best])
         told = chosen_text(self.alphas_, self.scores_, self.alpha_, self.scoring_)
         stage(int(self.verbose), "alpha path", told)
@@ -277,54 +277,26 @@ class PathMixin:
     def _scores(
         self, folds: list[_Fold], alphas: np.ndarray, automatic: bool
     ) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
-        """Return the alphas tried, and scores, passes and objectives of every fold at each.
-
-        Of automatic values those are tried that are a power of ten apart, half of it where scores
-        rise, then those at half the distance on both sides of the best, and so on.
-        """
+        """Return the alphas tried, and scores, passes and objectives of every fold at each."""
         from joblib import Parallel, delayed  # heavy
 
-        columns: dict[int, list[tuple[float, int, float, bool]]] = {}
-        patience = int(self.patience or 0) if automatic else 0
-        step = a_decade(len(alphas)) if patience else 1
         threads = Parallel(n_jobs=self.n_jobs, require="sharedmem")
         progress = Progress(int(self.verbose), len(alphas), "alpha path")
 
-        def tried() -> Any:
-            return np.array([columns[k] for k in sorted(columns)], float).transpose(2, 1, 0)
+        def score_at(which: range, k: int) -> list[tuple[float, int, float, bool]]:
+            alpha = float(alphas[k])
+            told = threads(delayed(folds[number].score_at)(alpha) for number in which)
+            mean = float(np.mean([score for score, *_ in told]))
+            progress.update({"alpha": alpha, "score": mean})
+            return list(told)
 
-        with warnings.catch_warnings(), threads as parallel, progress:
+        walk = Walk(len(alphas), len(folds), score_at, int(self.patience or 0) * automatic)
+        with warnings.catch_warnings(), threads, progress:
             # Only the warning of the kept model counts; scores may come from interrupted fits.
             warnings.simplefilter("ignore", ConvergenceWarning)
-
-            def fit(k: int) -> None:
-                columns[k] = parallel(delayed(fold.score_at)(float(alphas[k])) for fold in folds)
-                mean = float(np.mean([score for score, *_ in columns[k]]))
-                progress.update({"alpha": float(alphas[k]), "score": mean})
-
-            k = 0
-            while k < len(alphas):
-                fit(k)
-                scores, _, objectives, cut = tried()
-                best = [*columns][int(np.argmax(scores.mean(axis=0).round(12)))]
-                # Nearer ones than a power of ten may score below the best by chance.
-                far = [j <= best or j >= best + step for j in columns]
-                path = scores[:, far], objectives[:, far]
-                if patience and is_over(*path, patience, cut[:, far] == 1):
-                    break
-                if k == best > 0:  # scores rise
-                    k += max(1, step // 2)
-                else:
-                    k = best + step if best < k < best + step else k + step
-            while step > 1:
-                step //= 2
-                scores, _, objectives, _ = tried()
-                best = sorted(columns)[best_of(scores, objectives)]
-                for k in (best - step, best + step):
-                    if 0 <= k < len(alphas) and k not in columns:
-                        fit(k)
-        scores, passes, objectives, _ = tried()
-        return alphas[sorted(columns)], scores, passes.astype(int), objectives
+            walk.run()
+        scores, passes, objectives, _ = walk.table()
+        return alphas[walk.tried], scores, np.nan_to_num(passes).astype(int), objectives
 
 
 class _Fold:
@@ -337,7 +309,8 @@ class _Fold:
 
     def score_at(self, alpha: float) -> tuple[float, int, float, bool]:
         """Train with alpha; return the held-out score, passes, objective, and whether cut short."""
-        worker = self.worker.set_params(alpha=alpha)
+        worker = self.worker
+        worker.alpha = alpha
         rng = worker._generator()
         if self.data is None:
             X, y, weights = self.train
@@ -408,7 +381,9 @@ largest_alpha`), which takes scales of features and hierarchies into account. Th
         more), of listed values at ``tol``.
     cv : int, splitter or iterable, optional
         Folds, 5 by default: rows are shuffled by ``random_state``, and stratified if y is one class
-        a row. A splitter, or pairs of training and test rows, are used unchanged.
+        a row. A splitter, or pairs of training and test rows, are used unchanged. On a path of
+        automatic values half of them lead, three at least; the others follow at the values that
+        are not behind the best of the leading ones by two standard errors of the difference.
     scoring : str or callable, optional
         ``score`` of the model by default; a name of :func:`~structsolve.get_scorer`; scikit-learn's
         names if y is one label a row or a matrix of 0 and 1; or
@@ -439,10 +414,11 @@ largest_alpha`), which takes scales of features and hierarchies into account. Th
     alphas_ : ndarray of shape (n_alphas,)
         The values tried, the largest first.
     scores_ : ndarray of shape (n_folds, n_alphas)
+        NaN where a fold did not follow, since the leading ones had ruled the value out.
     scoring_ : str
         Name of the score, such as ``"1 - mean loss (hamming)"``.
     passes_ : ndarray of int of shape (n_folds, n_alphas)
-        Passes that each fit took.
+        Passes that each fit took, 0 where there was none.
     coef_, classes_, history_, ... : as of StructuredSVM
 
     Examples

@@ -21,7 +21,7 @@ from structsolve import (
     StructuredSVM,
     StructuredSVMCV,
 )
-from structsolve.evaluation.alpha_path import best_of, given_alphas, is_over, largest_alpha
+from structsolve.evaluation.alpha_path import best_of, given_alphas, is_over, largest_alpha, paired
 from structsolve.evaluation.scorers import scorer_of
 
 ALPHAS = [1.0, 0.1, 0.01]
@@ -122,7 +122,8 @@ def test_automatic_paths_end_when_scores_fall():
     assert 4 <= count < 15 == len(full.alphas_)
     assert set(model.alphas_) < set(full.alphas_)
     # Starts differ and fits are cut short: the best scores are equal but for two rows of 160.
-    assert full.scores_.mean(axis=0).max() - model.scores_.mean(axis=0).max() <= 2 / 160
+    chosen = model.scores_[:, model.alphas_ == model.alpha_].mean()
+    assert full.scores_.mean(axis=0).max() - chosen <= 2 / 160
     listed = clone(model).set_params(alphas=full.alphas_).fit(X, y)
     assert len(listed.alphas_) == 15
 
@@ -177,6 +178,40 @@ def test_paths_go_from_coarse_to_fine(count, patience):
     assert len(given) == count  # listed values are all tried
 
 
+def test_folds_that_follow_change_no_choice():
+    """The first folds decide alone only where the others could not change it."""
+    rng = np.random.default_rng(0)
+    alphas, spared, lost = np.geomspace(1e3, 1e-4, 15), 0, 0.0
+    for _ in range(300):
+        count = int(rng.integers(4, 12))
+        peak, noise = rng.uniform(-3, 2), rng.choice([0.0, 0.05, 0.3])
+        curves = [Curve(peak, 1 + noise * rng.normal()) for _ in range(count)]
+        for curve in curves:
+            curve.peak += noise * rng.normal()
+        model = StructuredSVMCV()
+        tried, scores, passes, objectives = model._scores(curves, alphas, True)
+        leading = max(3, (count + 1) // 2)
+        filled, head = ~np.isnan(scores), scores[:leading]
+        assert filled[:leading].all() and (filled[leading:] == filled[-1]).all()
+        np.testing.assert_array_equal(filled, passes == 1)
+        np.testing.assert_array_equal(filled, ~np.isnan(objectives))
+        for curve, row in zip(curves, scores):
+            assert sorted(curve.asked, reverse=True) == tried[~np.isnan(row)].tolist()
+        short = head[:, [np.argmax(head.mean(axis=0).round(12))]] - head
+        behind = [one.mean() > 2 * error_of(one) + 1e-9 for one in short.T]
+        np.testing.assert_array_equal(filled[-1], ~np.array(behind))
+        whole = np.array([[curve.score(a) for a in tried] for curve in curves])
+        guess = paired(scores)
+        np.testing.assert_array_equal(guess[filled], whole[filled])
+        chosen = best_of(guess, objectives)
+        assert filled[:, chosen].all()
+        lost += whole.mean(axis=0).max() - whole[:, chosen].mean()
+        spared += (~filled).sum()
+        if noise == 0:
+            assert tried[chosen] == alphas[np.argmin(abs(np.log10(alphas) - peak))]
+    assert spared > 3000 and lost / 300 < 2e-3
+
+
 def error_of(values):
     return values.std(ddof=1) / len(values) ** 0.5 if len(values) > 1 else 0.0
 
@@ -202,13 +237,14 @@ def test_the_best_and_the_end_of_random_paths():
         lost = scores[:, [first]] - scores
         risen = lost[:, 0].mean() > 2 * error_of(lost[:, 0]) + 1e-9
         shares = objectives[:, -3:] / objectives[:, :1]
+        fitted = shares[:, -2:].max() <= 0.01
         cut = rng.random(shape) < rng.choice([0, 0.9])
         spent = cut[:, -2:].all() and shares.max() <= 0.9
         long = 2 if risen or spent else 4
         over = shape[1] - 1 - first >= long
         if over:
             falls = [lost[:, k].mean() > error_of(lost[:, k]) + 1e-9 for k in range(-long, 0)]
-            over = spent or risen and shares.max() <= 0.01
+            over = spent or risen and fitted
             over = over or all(falls) and shares.max() <= (0.9 if risen else 0.5)
         assert is_over(scores, objectives, 2, cut) == over
         ended += over
