@@ -94,6 +94,21 @@ def test_exact_steps_whatever_they_keep(seed, L, alpha, loss, **options):
     check_sums(run, atol=1e-9)
 
 
+def test_the_gap_of_the_sum_ends_a_run():
+    """A group that matters little need not reach the share of its own."""
+    open_ends = 0
+    for seed in range(40):
+        posed = problem(GRAPHS["groups"], n=30, seed=seed)
+        run = begin(BCFW(), posed, 0.05, seed)
+        run.given.tol = 1e-2
+        last = follow(run, tol=1e-2)[-1]
+        assert last["gap"] == pytest.approx(sum(record["gap"] for record in run.records))
+        value = posed.primal(run.weights(), 0.05)[0]
+        assert last["primal"] == pytest.approx(value, rel=1e-9) and last["dual"] <= value
+        open_ends += any(record["gap"] > 1e-2 * record["primal"] for record in run.records)
+    assert open_ends >= 3
+
+
 @pytest.mark.parametrize("edges", ["none", [[0, 1]]])
 def test_rows_without_features(edges):
     """Their block of the dual is linear."""
