@@ -12,6 +12,7 @@ from __future__ import annotations
 import argparse
 import statistics
 import warnings
+from typing import Any
 
 from common import Clock, header, table
 from datasets import multilabel
@@ -38,7 +39,7 @@ def main() -> None:
         StructuredSVM("multilabel").fit(X[:50], Y[:50])  # imports
         one = StructuredSVM("multilabel")
         chosen = StructuredSVMCV("multilabel", scoring="micro-f1")
-        spent: dict[object, list[float]] = {one: [], chosen: []}
+        spent: dict[Any, list[float]] = {one: [], chosen: []}
         for _ in range(args.rounds):
             for model, seconds in spent.items():
                 with Clock() as clock:
