@@ -286,8 +286,9 @@ class PathMixin:
         def score_at(which: range, k: int) -> list[tuple[float, int, float, bool]]:
             alpha = float(alphas[k])
             told = threads(delayed(folds[number].score_at)(alpha) for number in which)
-            mean = float(np.mean([score for score, *_ in told]))
-            progress.update({"alpha": alpha, "score": mean})
+            if which.start == 0:  # those that follow are at values told
+                mean = float(np.mean([score for score, *_ in told]))
+                progress.update({"alpha": alpha, "score": mean})
             return list(told)
 
         walk = Walk(len(alphas), len(folds), score_at, int(self.patience or 0) * automatic)

@@ -1,5 +1,7 @@
 """Alphas chosen by cross-validation in the shell, and options that it refuses before it reads."""
 
+import re
+
 import numpy as np
 import pytest
 from data import flat
@@ -33,6 +35,22 @@ def test_the_shell(given, scored, tmp_path, capsys):
     assert all(row[2] == "folds" and len(row) == 7 and row[5] == "mean" for row in rows)
     means = {row[1]: float(row[6]) for row in rows}
     assert means[f"{loaded.alpha:.4g}"] == max(means.values())
+
+
+def test_folds_that_were_spared_are_told(capsys, tmp_path):
+    rng = np.random.default_rng(1)
+    X, y = rng.normal(size=(120, 30)), rng.integers(3, size=120)
+    X[np.arange(120), y] += 2.0
+    data, model = tmp_path / "rows.svm", tmp_path / "m.ssm"
+    dump_svmlight_file(X, y, str(data), zero_based=False)
+    assert main(["fit", str(data), "--model", str(model), "--alphas", "path", "-v"]) == 0
+    told, log = capsys.readouterr()
+    rows = [line for line in told.splitlines() if line.startswith("alpha ")]
+    behind = [line for line in rows if line.endswith("  behind")]
+    assert 0 < len(behind) < len(rows) and "nan" not in told
+    assert all(len(re.findall(r"\d\.\d{4}", line.partition("folds")[2])) == 3 for line in behind)
+    steps = [int(number) for number in re.findall(r"alpha path pass (\d+)/15", log)]
+    assert steps and max(steps) <= len(rows)
 
 
 @pytest.mark.parametrize(
