@@ -237,15 +237,20 @@ class BCFWRun(Run):
     def certify(self) -> dict[str, Any]:
         """Return the certificate of the better of the last iterate and the average."""
         self.loop.resynchronise()
-        spent = self._keep_best(self._candidates())
+        spent = self._keep_best(self.candidates())
         self.best_dual = max(self.best_dual, self.dual)
         # At the optimum rounding may lift the dual above the primal.
         over, rounding = self.best_dual - self.best_primal, ROUNDING * abs(self.best_primal)
         dual = self.best_primal if 0 < over <= rounding else self.best_dual
         return self._certified(dual, spent)
 
-    def _candidates(self) -> Iterator[np.ndarray]:
-        # One at a time: each is as long as the weights.
+    def candidates(self) -> Iterator[np.ndarray]:
+        """Return the last iterate and the average, one at a time: each is as long as w.
+
+        Returns
+        -------
+        iterator of ndarray
+        """
         loop = self.loop
         yield loop.w.copy()
         if self.solver.averaging and loop.average_mass > 0:

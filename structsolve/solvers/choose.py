@@ -11,17 +11,18 @@ from ..surrogates.given_marginals import holds_marginals
 from ..utils.params import check_types
 from .base import Solver
 from .bcfw import BCFW
+from .bcfw_run import BCFWRun
 from .consensus import ConsensusADMM
 from .consensus_run import TYPICAL
 from .cutting_plane import CuttingPlane
 from .exact_steps import box_duals, n_labels, simplex_duals
 from .gbcfw import GBCFW, has_segments
 from .lbfgs import LBFGS
-from .passes import subgradient
+from .passes import subgradient, surrogate_bounds
 from .problem import Problem
 from .run import Start
 from .separate import groups_of
-from .smoothing import Smoothing
+from .smoothing import Smoothing, soft_margin
 
 # "auto" takes shards, or smoothing, from so many examples on, ...
 MANY = 500
@@ -56,6 +57,16 @@ PAST_NUMBERS = 40
 FEW_WEIGHTS, BENT_FEW = 40, 30.0
 # ... if after one sweep of BCFW so many examples have cuts: other solvers need few passes else.
 TOUCHED = 0.4
+# Quasi-Newton steps on the smoothed margin take less time than cuts where labels share parts, from
+# this much more curvature and so many examples on, ...
+BENT_SOFT, SOME = 15.0, 100
+# ... if the best multiple of one sweep's average leaves this share of the margin of zero weights:
+# no model fits such data, and very many labels of each example stay within the margin.
+LEFT = 0.45
+# That share is of about so many examples.  A sweep fits weights badly that have fewer nodes.
+ASKED, NODES_A_WEIGHT = 300, 4
+# Marginals may take this many times the oracle's memory: on wide graphs they take far longer.
+WIDE = 8
 # Shards, whatever the threads are, and the relative gap at which BCFW takes over: chosen by trials
 # (``benchmarks/solver_auto.py``).  More shards need more rounds; later rounds gain little.
 SHARDS, FINISH = 2, 0.01
@@ -67,7 +78,10 @@ class Auto(BCFW):
     With all settings at their defaults, and in an estimator's plain ``fit``, it is ``Smoothing()``
     for rows with one of K classes if, after one sweep of exact steps, half of the dual variables of
     wrong classes are above 0, or .3 of them with 100 rows and more for each weight: no model
-    separates such classes.  For labels that share parts it is
+    separates such classes.  For labels that share parts it is ``Smoothing()``, too, where the
+    number below is 15 or more, marginals are exact and about as cheap as the best label, there are
+    four nodes for each weight, and after one sweep the best multiple of its average leaves .45 of
+    the margin of zero weights: no model fits such labels.  Else it is
     ``ConsensusADMM(n_shards=2, finish=0.01)``, or ``LBFGS(steps=5)`` for ``"crf"`` and features
     with a tenth of all entries, where
 
@@ -77,10 +91,10 @@ class Auto(BCFW):
     g and b being those of the mean surrogate's cut ``b - <g, w>`` at w = 0, if scores connect all
     parts in one group.  That is weak regularisation: the loss curves so much more than the
     regulariser.  With up to 40 weights it is ``CuttingPlane()`` from 30 on, if one sweep leaves
-    cuts at .4 of the examples.  Shards and smoothing take 500 examples or more; features need two
-    numbers for each weight, 40 for smoothing.  Everything else is as with :class:`BCFW`, which
-    hands some problems to solvers of their own (:func:`~structsolve.solvers.choose_solver`).  The
-    rule does not look at ``n_jobs``.
+    cuts at .4 of the examples.  Shards and the smoothing of classes take 500 examples or more, that
+    of labels that share parts 100; features need two numbers for each weight, 40 for classes.
+    Everything else is as with :class:`BCFW`, which hands some problems to solvers of their own
+    (:func:`~structsolve.solvers.choose_solver`).  The rule does not look at ``n_jobs``.
 
     Parameters
     ----------
@@ -118,8 +132,8 @@ def choose_solver(
     With all other settings at their defaults, it hands problems to the solver that they suit
     (:meth:`Solver.suits`): thresholds of ordered classes to "interior-point", where rows and
     weights are few, and kernel models of rows with one of a few classes to :class:`SMO`.
-    :class:`Auto` hands weak regularisation to :class:`ConsensusADMM` or :class:`LBFGS`, and classes
-    that no model separates to :class:`Smoothing`, as well.
+    :class:`Auto` hands weak regularisation to :class:`ConsensusADMM` or :class:`LBFGS`, and labels
+    that no model fits to :class:`Smoothing`, as well.
 
     Parameters
     ----------
@@ -179,7 +193,10 @@ def choose_solver(
         if newton:
             bent *= min(1.0, problem.n / ALL_MOVE)
         few = problem.dim <= FEW_WEIGHTS and not smooth and not even
-        ratio = _bend(problem, alpha, n_jobs) if newton or many or few else 0.0
+        some = problem.n >= SOME and not smooth and not even
+        ratio = _bend(problem, alpha, n_jobs) if newton or many or few or some else 0.0
+        if some and ratio >= BENT_SOFT and _fits_badly(problem, alpha, n_jobs):
+            return Smoothing()
         if ratio >= (BENT_FEW if few else bent) and not groups_of(problem):
             if few and _cuts_of_sweep(problem, alpha, n_jobs) >= TOUCHED * problem.n:
                 return CuttingPlane()
@@ -245,6 +262,25 @@ def _cuts_of_sweep(problem: Problem, alpha: float, n_jobs: int) -> int:
     """Return how many labels but the truth have dual variables after one sweep of BCFW."""
     sweep = BCFW(cached_passes=0).start(Start(problem, alpha, np.random.default_rng(0), n_jobs))
     return int(sweep.step()["cuts"])
+
+
+def _fits_badly(problem: Problem, alpha: float, n_jobs: int) -> bool:
+    """Return whether a sweep's average leaves much of the margin, which can be smoothed quickly."""
+    tall = problem.n_nodes >= NODES_A_WEIGHT * problem.dim
+    soft = soft_margin(problem) if tall and not groups_of(problem) else None
+    if soft is None or soft.projection.work_bytes > WIDE * max(problem.oracle.work_bytes, 256):
+        return False
+    start = Start(problem, alpha, np.random.default_rng(0), n_jobs)
+    sweep = BCFW(cached_passes=0).start(start)
+    assert isinstance(sweep, BCFWRun)  # there is one group
+    sweep.step()
+    *_, average = sweep.candidates()
+    every = max(problem.n // ASKED, 1)
+    values = [
+        float(problem.weights @ surrogate_bounds(problem, times * average, n_jobs, every=every)[0])
+        for times in (0.0, 0.3, 1.0)
+    ]
+    return min(values) >= LEFT * values[0] > 0
 
 
 def _is_filled(features: Any) -> bool:

@@ -27,7 +27,8 @@ cdef class Scratch:
         self.work = aligned_zeros(work_bytes // 8 + 16).view(np.int8)
 
 
-def surrogate_bounds(problem, const double[::1] w not None, n_jobs=1, values=None):
+def surrogate_bounds(problem, const double[::1] w not None, n_jobs=1, values=None,
+                     Py_ssize_t every=1):
     """Return upper bounds of every ``H_i`` at w.
 
     Parameters
@@ -37,6 +38,8 @@ def surrogate_bounds(problem, const double[::1] w not None, n_jobs=1, values=Non
     n_jobs : int or None, default=1
     values : ndarray of float64 of shape (n,), optional
         Output: the value of each cut at w, which is less than the bound if the oracle is inexact.
+    every : int, default=1
+        Only every so manyth example is asked; the bounds of the others are 0.
 
     Returns
     -------
@@ -48,7 +51,7 @@ def surrogate_bounds(problem, const double[::1] w not None, n_jobs=1, values=Non
     cdef Surrogate surrogate = problem.surrogate
     cdef const int[::1] labels = problem.labels
     cdef const int* truths = first_label(potentials, surrogate, problem.labels, problem.weights, w)
-    bounds = np.empty(problem.n)
+    bounds = np.zeros(problem.n)
     cdef double[::1] out = bounds, own = values
     cdef bint wanted = values is not None
 
@@ -59,6 +62,8 @@ def surrogate_bounds(problem, const double[::1] w not None, n_jobs=1, values=Non
         cut.index, cut.value = &scratch.index[0], &scratch.value[0]
         with nogil:
             for i in range(first, last):
+                if i % every:
+                    continue
                 potentials.score(i, &w[0], 1.0, &scratch.theta[0])
                 surrogate.cut(i, &scratch.theta[0], truths + surrogate.layout.label_offsets[i],
                               &cut, &scratch.work[0])

@@ -1,4 +1,4 @@
-"""Quasi-Newton steps on the margin of labels that share no parts, smoothed less and less."""
+"""Quasi-Newton steps on the margin, smoothed less and less."""
 
 from __future__ import annotations
 
@@ -10,7 +10,6 @@ import numpy as np
 
 from ..surrogates._soft_margin import SoftMargin
 from .base import Solver
-from .exact_steps import n_labels, simplex_duals
 from .lbfgs import LBFGS, LBFGSRun
 from .problem import Problem
 from .run import Run, Start, checked_weights
@@ -25,16 +24,16 @@ STEPS = 10
 class Smoothing(Solver):
     """Quasi-Newton steps (L-BFGS) on the smoothed margin, ``tau log sum_y exp(H_iy / tau)``.
 
-    ``H_iy`` is the margin of label y: its loss plus its score less that of the truth.  The smooth
-    function is at most ``tau log K`` above the largest of them, and its gradient is a mixture of
-    cuts, which is a point of the margin's own dual: each pass has a certificate of the margin
-    (Nesterov, Smooth minimization of non-smooth functions, 2005).  The temperature tau falls
-    whenever the smooth problem is solved as well as it tells of the margin.
+    ``H_iy`` is the margin of label y: its loss plus its score less that of the truth.  The sum over
+    the labels of sequences, trees and others is that of their conditional random field.  The smooth
+    function is at most tau times the logarithm of their number above the largest, and its gradient
+    is a mixture of cuts, which is a point of the margin's own dual: each pass has a certificate of
+    the margin (Nesterov, Smooth minimization of non-smooth functions, 2005).  The temperature tau
+    falls whenever the smooth problem is solved as well as it tells of the margin.
 
-    It suits rows with one of K classes that no model separates: there nearly all labels of a row
-    stay within the margin, so that block-coordinate steps would visit ``n (K - 1)`` dual variables
-    again and again.  ``"auto"`` takes it where one sweep of these steps leaves at least half of
-    them above 0.
+    It suits data that no model fits: there very many labels of an example stay within the margin,
+    and block-coordinate steps would visit their dual variables again and again.
+    :class:`~structsolve.solvers.Auto` says where it takes it.
 
     Parameters
     ----------
@@ -69,13 +68,36 @@ class Smoothing(Solver):
     def check(self, problem: Problem) -> None:
         """Raise ValueError for a problem that this solver cannot take; see :meth:`Solver.check`."""
         super().check(problem)
-        if not simplex_duals(problem):
+        if soft_margin(problem) is None:
             raise ValueError(
-                f"solver {self.name!r} needs rows with one of K classes that share no parts, the "
-                "surrogate 'margin' and a loss that decomposes, and no node_scale; found "
-                f"{problem.space.structure.name!r}, {problem.surrogate_name!r} and the loss "
-                f"{type(problem.loss).__name__}; use solver='bcfw'"
+                f"solver {self.name!r} needs the surrogate 'margin', a loss that decomposes, the "
+                "structure's own oracle and exact marginals, as those of surrogate 'crf'; found "
+                f"{problem.surrogate_name!r}, the loss {type(problem.loss).__name__} and the "
+                f"structure {problem.space.structure.name!r}; use solver='bcfw'"
             )
+
+
+def soft_margin(problem: Problem) -> SoftMargin | None:
+    """Return the smoothed margin of a problem, None if it has none.
+
+    Parameters
+    ----------
+    problem : Problem
+
+    Returns
+    -------
+    SoftMargin or None
+    """
+    # An oracle of the user's own may leave labels out, which marginals do not.
+    if not getattr(problem.surrogate, "over_hull", False) or problem.backend is not None:
+        return None
+    try:
+        projection = problem.task.projection("entropy")
+    except ValueError:
+        return None
+    if not (projection.gibbs and projection.exact):
+        return None
+    return SoftMargin(projection, problem.parts, problem.loss)
 
 
 class SmoothingRun(Run):
@@ -90,8 +112,9 @@ class SmoothingRun(Run):
     def __init__(self, solver: Smoothing, start: Start):
         self.solver, self.given = solver, start
         smooth = copy(start.problem)
-        self.soft = SoftMargin(start.problem.surrogate, n_labels(start.problem))
-        smooth.surrogate = self.soft
+        soft = soft_margin(start.problem)
+        assert soft is not None  # by check()
+        self.soft = smooth.surrogate = soft
         inner = replace(start, problem=smooth)
         self.inner = LBFGSRun(LBFGS(memory=solver.memory), inner)
         self.best_w, self.best_primal = self.inner.best_w, np.inf
