@@ -269,10 +269,12 @@ def score(args: argparse.Namespace) -> None:
         if report is not None:
             print(output.report_text(report, args), file=messages.out())
             return
-    structured = output.are_structured(model, (), data.y)
-    predicted = None if structured else model.predict(data.X)
+    # Without classes, the numbers of a matching are places in its own example.
+    structured = data.sequences and not hasattr(model, "classes_")
+    structured = structured or output.are_structured(model, (), data.y)
+    predicted = model.predict(data.X)
     if structured or output.are_structured(model, predicted):
-        print(output.whole_labels_text(model, data, args), file=messages.out())
+        print(output.whole_labels_text(model, data, args, predicted), file=messages.out())
         return
     unknown = [i for i, one in enumerate(data.y) if one is None]
     if unknown:

@@ -4,14 +4,14 @@ from __future__ import annotations
 import argparse
 import json
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from itertools import compress, pairwise
+from itertools import chain, compress, pairwise
 from typing import Any
 
 from structsolve.cli.messages import one_line, plain
 from structsolve.evaluation.report import AVERAGES, FIGURES
 from structsolve.registry.plugin import LISTS
 from structsolve.structure.pack import pack, structure_of
-from structsolve.utils.values import SETS, is_flat, to_json
+from structsolve.utils.values import is_whole, to_json
 
 GIVES = ("oracle", "power", "parts", "projection", "loss", "max_min", "polytope")
 
@@ -40,6 +40,8 @@ def predictions(model: Any, data: Any, labels: Any = None) -> list[list[Any]]:
 def as_lists(labels: Iterable[Any]) -> list[Any]:
     """Return label sequences as lists of Python values, label pictures row by row.
 
+    Pictures may be lists of rows.
+
     Parameters
     ----------
     labels : iterable of arrays or sequences
@@ -48,7 +50,14 @@ def as_lists(labels: Iterable[Any]) -> list[Any]:
     -------
     list of list
     """
-    return [one.ravel().tolist() if hasattr(one, "ravel") else [*one] for one in labels]
+    return [
+        one.ravel().tolist()
+        if hasattr(one, "ravel")
+        else [*chain.from_iterable(one)]
+        if any(isinstance(row, (list, tuple)) for row in one)
+        else [*one]
+        for one in labels
+    ]
 
 
 def are_structured(model: Any, labels: Any, y: Any = ()) -> bool:
@@ -68,19 +77,20 @@ def are_structured(model: Any, labels: Any, y: Any = ()) -> bool:
     bool
     """
     structure = structure_of(model)
+    if getattr(structure, "label_axes", 1) == 2:
+        return False
     if not hasattr(model, "classes_") and not getattr(structure, "label_rows", False):
         return True
-    whole: tuple[type, ...] = (tuple, dict, *SETS)
+    odd: tuple[type, ...] = (tuple,)
     if not getattr(structure, "single_node", False):
-        whole += (str,)
+        odd += (str,)
     predicted, given = (one if isinstance(one, list) else [] for one in (labels, y))
-    nested = (isinstance(one, (list, tuple)) and not is_flat(one) for one in predicted + given)
-    return any(
-        isinstance(one, whole) or (type(one) is list and not one) for one in predicted
-    ) or any(nested)
+    return any(map(is_whole, predicted + given)) or any(
+        isinstance(one, odd) or (type(one) is list and not one) for one in predicted
+    )
 
 
-def whole_labels_text(model: Any, data: Any, args: argparse.Namespace) -> str:
+def whole_labels_text(model: Any, data: Any, args: argparse.Namespace, predicted: Any) -> str:
     """Return the score of labels that are compared as a whole, as a line or as JSON.
 
     Parameters
@@ -90,14 +100,18 @@ def whole_labels_text(model: Any, data: Any, args: argparse.Namespace) -> str:
     data : Data
     args : Namespace
         With ``json``.
+    predicted : sequence of labels
+        What the model predicts.
 
     Returns
     -------
     str
     """
+    from structsolve.evaluation.metrics import share_equal  # heavy
+
     report = {
         "score": float(model.score(data.X, data.y)),
-        "sequence_accuracy": float(model.score(data.X, data.y, metric="sequence-accuracy")),
+        "sequence_accuracy": share_equal(data.y, predicted),
         "examples": len(data.y),
     }
     if args.json:

@@ -147,6 +147,11 @@ def test_labels_of_ndjson_keep_their_form(capsys, tmp_path):
     fails(capsys, "predict", *given, "--marginals", match="labels that are no sequences")
     given = fit(table, [0, 1], "--structure", "permutation")
     assert works(capsys, "predict", *given, "--kbest", "1").splitlines()[1] == "0 1"
+    told = "score 1.0000, whole labels right 1.0000 of 1 examples\n"
+    assert works(capsys, "score", *given) == told
+    for y in ([[0, 1]], [["a", "b"]]):
+        given = fit([[[1.0], [0.0]]], y, "--structure", "grid")
+        assert "accuracy 1.0000 of 2 labels" in works(capsys, "score", *given)
     given = fit("hht", "aab", "--estimator", "HiddenMarkovModel")
     assert "accuracy 1.0000 of 3 labels" in works(capsys, "score", *given)
     given[1].write_text('{"x": "ht", "y": "ab"}\n{"x": "ht", "y": null}\n')
