@@ -284,6 +284,8 @@ def score(args: argparse.Namespace) -> None:
     guess = output.predictions(model, data, predicted)
     whole = data.sequences or getattr(structure_of(model), "label_rows", False)
     truth = output.as_lists(data.y if whole else data.split(data.y))
+    if getattr(structure_of(model), "label_axes", 1) == 2:  # files may have lists of rows
+        truth = [[*chain.from_iterable(one)] if not is_flat(one) else one for one in truth]
     truth, guess = output.without_void(model, data, truth, guess)
     report = token_report(truth, guess)
     if whole or data.lengths:

@@ -4,7 +4,7 @@ from __future__ import annotations
 import argparse
 import json
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from itertools import chain, compress, pairwise
+from itertools import compress, pairwise
 from typing import Any
 
 from structsolve.cli.messages import one_line, plain
@@ -40,8 +40,6 @@ def predictions(model: Any, data: Any, labels: Any = None) -> list[list[Any]]:
 def as_lists(labels: Iterable[Any]) -> list[Any]:
     """Return label sequences as lists of Python values, label pictures row by row.
 
-    Pictures may be lists of rows.
-
     Parameters
     ----------
     labels : iterable of arrays or sequences
@@ -50,14 +48,7 @@ def as_lists(labels: Iterable[Any]) -> list[Any]:
     -------
     list of list
     """
-    return [
-        one.ravel().tolist()
-        if hasattr(one, "ravel")
-        else [*chain.from_iterable(one)]
-        if any(isinstance(row, (list, tuple)) for row in one)
-        else [*one]
-        for one in labels
-    ]
+    return [one.ravel().tolist() if hasattr(one, "ravel") else [*one] for one in labels]
 
 
 def are_structured(model: Any, labels: Any, y: Any = ()) -> bool:

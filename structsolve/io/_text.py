@@ -149,8 +149,8 @@ def atomic_write(path: PathLike, mode: str = "w") -> Iterator[IO[Any]]:
     mode = "wb" if packs else mode
     text = {} if "b" in mode else {"encoding": "utf-8", "newline": "\n"}
     special = os.path.exists(path) and not os.path.isfile(path)  # devices and pipes stay
-    writing: Any = open(path, mode, **text) if special else replacing(path, mode, **text)
-    with naming(path), writing as handle:
+    opening: Any = open if special else replacing
+    with naming(path), opening(path, mode, **text) as handle:
         if not packs:
             yield handle
             return
