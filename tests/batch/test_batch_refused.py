@@ -148,6 +148,12 @@ def test_labels_that_are_none(kind):
             refused("example 0", value_and_gradient, space, scores, labels)
 
 
+@pytest.mark.parametrize("surrogate", SURROGATES)
+def test_a_forbidden_truth_is_told_as_such(surrogate):
+    space, scores = case(node=np.array([[-np.inf, 0, 0], [0, 0, 0], [0, 0, 0]]))
+    refused("-inf forbids", value_and_gradient, space, scores, np.zeros(3, np.int32), surrogate)
+
+
 def test_other_bad_arguments():
     space, scores = case()
     labels = np.zeros(3, np.int32)
