@@ -71,7 +71,7 @@ def fit(args: argparse.Namespace) -> None:
     weights = class_weight(args.class_weight, data.y)
     args.class_weight = ["balanced"] if weights == "balanced" else weights
     recipe.label_sets = getattr(chosen, "label_sets", False)
-    messages.say("read", messages.size_text(data), start)
+    messages.say("read", messages.size_text(data, recipe.pictures), start)
 
     options: dict[str, Any] = {}
     if args.validation or args.validation_split:

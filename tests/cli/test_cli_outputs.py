@@ -172,6 +172,9 @@ def test_labels_of_ndjson_keep_their_form(capsys, tmp_path):
     assert works(capsys, "predict", *given, "--kbest", "1").splitlines()[1] == "0 1"
     told = "score 1.0000, whole labels right 1.0000 of 1 examples\n"
     assert works(capsys, "score", *given) == told
+    write_npz(tmp_path / "data.npz", [np.array(table)], [np.array([0, 1])])
+    argv = ["fit", tmp_path / "data.npz", "--structure", "permutation", "--model", given[0]]
+    assert "1 examples, 4 cells, 1 features" in works(capsys, *argv)
     for y in ([[0, 1]], [["a", "b"]]):
         given = fit([[[1.0], [0.0]]], y, "--structure", "grid")
         assert "accuracy 1.0000 of 2 labels" in works(capsys, "score", *given)
