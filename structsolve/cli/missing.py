@@ -70,7 +70,7 @@ def filled(path: str, X: Any, values: list[float] | None) -> Any:
 
 
 def _dense(X: Any) -> list[np.ndarray]:
-    """The matrices of X if all are dense and of floats, else none."""
+    """The matrices of X if all are dense and of numbers, else none."""
     parts = X if isinstance(X, list) else [X]
-    dense = all(isinstance(x, np.ndarray) and x.ndim == 2 and x.dtype.kind == "f" for x in parts)
+    dense = all(isinstance(x, np.ndarray) and x.ndim == 2 and x.dtype.kind in "iuf" for x in parts)
     return parts if dense else []
