@@ -78,6 +78,13 @@ def test_null_is_a_missing_feature(capsys, tmp_path):
         fails(capsys, "fit", data, "--model", model, *given, match="1 missing|Input contains NaN")
 
 
+@pytest.mark.parametrize("x", ['"hht"', '{"u": 1}', '["u", null]', '["u", "v"]'])
+def test_rows_without_numbers_are_refused_as_features(capsys, tmp_path, x):
+    data = text(tmp_path / "a.ndjson", f'{{"x": {x}, "y": "a"}}\n{{"x": [1, 2], "y": "b"}}\n')
+    fit = ["fit", data, "--structure", "multiclass", "--model", tmp_path / "m"]
+    fails(capsys, *fit, match="error: X: dtype .* is not numeric")
+
+
 def shell(capsys, data, *options):
     """Fit, predict and score by the shell; return the predictions, the score and the model."""
     model = data.with_suffix(".structsolve")
