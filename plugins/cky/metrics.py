@@ -66,7 +66,8 @@ def bracket_report(
     0.5
     """
     for name, trees in (("y_true", y_true), ("y_pred", y_pred)):
-        if isinstance(trees, str) or not hasattr(trees, "__len__"):
+        unsized = getattr(trees, "ndim", 1) == 0 or not hasattr(trees, "__len__")
+        if isinstance(trees, str) or unsized:
             raise ValueError(f"{name}: found {trees!r}, expected a list of trees")
     if len(y_true) != len(y_pred) or not len(y_true):
         raise ValueError(
@@ -75,10 +76,12 @@ def bracket_report(
     same = given = guessed = exact = 0
     for i, pair in enumerate(zip(y_true, y_pred, strict=True)):
         true, guess = (read_tree(t)[0] if isinstance(t, str) and "(" in t else t for t in pair)
-        try:
-            sizes = length_of(true), length_of(guess)
-        except ValueError as error:
-            raise ValueError(f"example {i}: {error}") from None
+        sizes = []
+        for name, tree in (("y_true", true), ("y_pred", guess)):
+            try:
+                sizes.append(length_of(tree))
+            except ValueError as error:
+                raise ValueError(f"{name}: example {i}: {error}") from None
         if sizes[0] != sizes[1]:
             raise ValueError(
                 f"y_true[{i}] has {sizes[0]} words and y_pred[{i}] has {sizes[1]}; expected the "

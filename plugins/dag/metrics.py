@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from structsolve.evaluation.report import Report
+from structsolve.evaluation.report import Report, of_argument
 from structsolve.evaluation.scorers import final_model
 from structsolve.plugins.dag.hierarchy import as_hierarchy, report_of_counts
 from structsolve.plugins.dag.levels import prefix_numbers, read_paths
@@ -64,9 +64,11 @@ def hierarchical_scores(
     0.5
     """
     if hierarchy is None:
-        paths = [
-            read_paths(Y, len(y_true), name) for Y, name in ((y_true, "y_true"), (y_pred, "y_pred"))
-        ]
+        paths, n = [], None
+        for name, Y in (("y_true", y_true), ("y_pred", y_pred)):
+            with of_argument(name):
+                n = len(Y) if n is None else n
+                paths.append(read_paths(Y, n, name))
         true, pred = prefix_numbers(*paths)
         counts = ((true == pred) & (true >= 0)).sum(axis=1), (pred >= 0).sum(axis=1)
         return report_of_counts(*counts, (true >= 0).sum(axis=1), sample_weight)

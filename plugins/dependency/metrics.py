@@ -76,9 +76,13 @@ def attachment_report(
     >>> attachment_report([[(2, "a"), (0, "b")]], [[(2, "b"), (0, "b")]])["las"]
     0.5
     """
+    from structsolve.evaluation.report import check_tokens, of_argument  # heavy
     from structsolve.evaluation.tokens import paired  # heavy
 
-    (heads, names), (guess, guess_names) = (split_relations(y) for y in (y_true, y_pred))
+    with of_argument("y_true"):
+        heads, names = split_relations(y_true)
+    with of_argument("y_pred"):
+        guess, guess_names = split_relations(y_pred)
     if (names is None) != (guess_names is None):
         raise ValueError("y_true and y_pred: one has relations, expected them in both or neither")
     true, pred, lengths = paired(heads, guess)
@@ -94,8 +98,6 @@ def attachment_report(
         trees=len(lengths),
     )
     if words is not None:
-        from structsolve.evaluation.report import check_tokens  # heavy
-
         check_tokens(words, lengths.tolist(), name="words")
         for i, one in enumerate(words):
             if other := [word for word in one if not isinstance(word, str)]:

@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 from scipy import sparse
 
+from structsolve.evaluation.report import of_argument
 from structsolve.utils.params import check_count
 
 __all__ = ["precision_at_k", "propensity_precision_at_k"]
@@ -80,7 +81,7 @@ def propensity_precision_at_k(
     True
     """
     truth, ranked = _checked(y_true, ranked, k)
-    train = _label_sets(y_train)
+    train = _label_sets(y_train, "y_train")
     if len(train) < 3:
         raise ValueError(f"y_train: found {len(train)} rows, expected at least 3")
     count: dict[Any, int] = {}
@@ -100,8 +101,9 @@ def propensity_precision_at_k(
 
 
 def _checked(y_true: Any, ranked: Any, k: Any) -> tuple[list[set[Any]], list[list[Any]]]:
-    truth = _label_sets(y_true)
-    best = np.asarray(ranked)
+    truth = _label_sets(y_true, "y_true")
+    with of_argument("ranked"):
+        best = np.asarray(ranked)
     check_count("k", k)
     if best.ndim != 2 or best.shape[1] < k:
         raise ValueError(
@@ -118,8 +120,15 @@ def _checked(y_true: Any, ranked: Any, k: Any) -> tuple[list[set[Any]], list[lis
     return truth, rows
 
 
-def _label_sets(y: Any) -> list[set[Any]]:
+def _label_sets(y: Any, name: str) -> list[set[Any]]:
     """The labels of each row; column numbers of indicators."""
+    with of_argument(name):
+        return _sets(y)
+
+
+def _sets(y: Any) -> list[set[Any]]:
+    if isinstance(y, dict):
+        raise ValueError("found a dict, expected a list or array of labels")
     if sparse.issparse(y) or getattr(y, "ndim", 1) == 2:
         rows = sparse.csr_matrix(y)
         rows.eliminate_zeros()

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from structsolve.evaluation.report import Report
+from structsolve.evaluation.report import Report, of_argument
 from structsolve.evaluation.scorers import final_model
 from structsolve.examples.given import check_weights
 from structsolve.plugins.permutation.labels import rankings
@@ -48,10 +48,12 @@ def ranking_report(y_true: Any, y_pred: Any, sample_weight: Any = None) -> Repor
     exact 0.5000
     rankings 2
     """
-    n = len(y_true) if hasattr(y_true, "__len__") else 0
-    true = rankings(y_true, n)
+    n = len(y_true) if getattr(y_true, "ndim", 1) and hasattr(y_true, "__len__") else 0
+    with of_argument("y_true"):
+        true = rankings(y_true, n)
     K = true.shape[1]
-    pred = rankings(y_pred, n, K)
+    with of_argument("y_pred"):
+        pred = rankings(y_pred, n, K)
     if not n or K < 2:
         raise ValueError(
             f"y_true has {n} rankings of {K} labels; expected one or more, of two labels or more"

@@ -24,6 +24,7 @@ from ..utils.suggest import a_type
 from ._loops import check_labels
 from ._sheets import first_of_ranges, places_of
 from .each_size import OfEachSize, of_each_size
+from .scores import Scores
 
 # Batches whose operators are kept, per space.
 KEPT = 8
@@ -366,8 +367,10 @@ def binding_of(space: Any, scores: Any) -> Binding:
     Raises
     ------
     TypeError
-        If ``scores.examples`` are none.
+        If ``scores`` are none, or ``scores.examples``.
     """
+    if not isinstance(scores, Scores):
+        raise TypeError(f"scores is {a_type(scores)}, expected structsolve.batch.Scores")
     kept: Kept = vars(space).get("_batches") or vars(space).setdefault("_batches", Kept())
     places, examples = scores.places, scores.examples
     kept.refresh(registry.default().version)

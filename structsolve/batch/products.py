@@ -37,6 +37,7 @@ def hessian_product(
     surrogate : str or surrogate object, default="crf"
         A smooth one; as of :func:`value_and_gradient`, as are the others.
     loss : str or loss object, default="hamming"
+        "auto" is that of the space, its ``default_loss``.
     oracle : str or structsolve.lp.Backend, optional
     weights : array of shape (n,), optional
     n_jobs : int, optional

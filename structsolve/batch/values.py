@@ -40,6 +40,7 @@ def value_and_gradient(
     surrogate : str or surrogate object, default="margin"
         See :class:`~structsolve.StructuredSVM`.
     loss : str or loss object, default="hamming"
+        "auto" is that of the space, its ``default_loss``.
     oracle : str or structsolve.lp.Backend, optional
         Solver of linear programs that replaces the structure's oracle.
     weights : array of shape (n,), optional

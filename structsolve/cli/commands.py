@@ -71,7 +71,7 @@ def fit(args: argparse.Namespace) -> None:
     weights = class_weight(args.class_weight, data.y)
     args.class_weight = ["balanced"] if weights == "balanced" else weights
     recipe.label_sets = getattr(chosen, "label_sets", False)
-    messages.say("read", messages.size_text(data), start)
+    messages.say("read", messages.size_text(data, recipe.pictures), start)
 
     options: dict[str, Any] = {}
     if args.validation or args.validation_split:
@@ -269,10 +269,12 @@ def score(args: argparse.Namespace) -> None:
         if report is not None:
             print(output.report_text(report, args), file=messages.out())
             return
-    structured = output.are_structured(model, (), data.y)
-    predicted = None if structured else model.predict(data.X)
+    # Without classes, the numbers of a matching are places in its own example.
+    structured = data.sequences and not hasattr(model, "classes_")
+    structured = structured or output.are_structured(model, (), data.y)
+    predicted = model.predict(data.X)
     if structured or output.are_structured(model, predicted):
-        print(output.whole_labels_text(model, data, args), file=messages.out())
+        print(output.whole_labels_text(model, data, args, predicted), file=messages.out())
         return
     unknown = [i for i, one in enumerate(data.y) if one is None]
     if unknown:
@@ -282,6 +284,8 @@ def score(args: argparse.Namespace) -> None:
     guess = output.predictions(model, data, predicted)
     whole = data.sequences or getattr(structure_of(model), "label_rows", False)
     truth = output.as_lists(data.y if whole else data.split(data.y))
+    if getattr(structure_of(model), "label_axes", 1) == 2:  # files may have lists of rows
+        truth = [[*chain.from_iterable(one)] if not is_flat(one) else one for one in truth]
     truth, guess = output.without_void(model, data, truth, guess)
     report = token_report(truth, guess)
     if whole or data.lengths:

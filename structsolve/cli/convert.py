@@ -69,7 +69,7 @@ def convert(args: argparse.Namespace) -> None:
         known.make("readers", writers[written]).write(args.output, X, y)
         messages.say("saved", f"{args.output}: {len(y)} sequences")
         return
-    data = Recipe(format, reader=params, selecting=selecting).fit(args.data)
+    data = Recipe(format, reader=params, selecting=selecting, missing="keep").fit(args.data)
     X, y = data.X, data.y
     if ending == ".npz":
         write_npz(args.output, X, y)
@@ -101,6 +101,8 @@ def _write_svmlight(path: str, X: Any, y: Any, ranks: bool) -> None:
     labels = [",".join(map(str, np.flatnonzero(row))) if sets else _exact(row) for row in y]
     rows = sparse.csr_matrix(X)
     rows.sum_duplicates()
+    if np.isnan(rows.data).any():
+        raise UsageError(f"{path}: svmlight holds no missing features; .npz does")
     with atomic_write(path) as handle:
         for label, (a, b) in zip(labels, pairwise(rows.indptr.tolist()), strict=True):
             cells = zip((rows.indices[a:b] + 1).tolist(), rows.data[a:b], strict=True)

@@ -302,7 +302,7 @@ class Recipe:
         return Data(X, y)
 
     def _flatten(self, data: Data) -> Data:
-        if not self.flat or not data.sequences or isinstance(data.X[0], tuple):
+        if not self.flat or not data.sequences or any(getattr(x, "ndim", 0) != 2 for x in data.X):
             return data
         data.lengths = [x.shape[0] for x in data.X]
         if data.weights is not None:

@@ -88,12 +88,14 @@ def say_scores(model: Any) -> None:
     say("chosen", chosen_text(model.alphas_, model.scores_, model.alpha_, model.scoring_))
 
 
-def size_text(data: Any) -> str:
+def size_text(data: Any, pictures: bool = True) -> str:
     """Return the size of data, in words.
 
     Parameters
     ----------
     data : Data
+    pictures : bool, default=True
+        Whether examples of three axes are pictures.
 
     Returns
     -------
@@ -109,10 +111,12 @@ def size_text(data: Any) -> str:
         rows = sum(block.shape[0] for block in blocks)
         return ", ".join([*parts, f"{rows} nodes", f"{blocks[0].shape[1]} features"])
     parts, rows = [], sum(math.prod(block.shape[:-1]) for block in blocks)
-    pictures = blocks[0].ndim == 3
+    kind = ("sequences", "rows")
+    if blocks[0].ndim == 3:
+        kind = ("pictures", "pixels") if pictures else ("examples", "cells")
     if data.sequences:
-        parts.append(f"{len(blocks)} {'pictures' if pictures else 'sequences'}")
-    parts.append(f"{rows} {'pixels' if pictures else 'rows'}")
+        parts.append(f"{len(blocks)} {kind[0]}")
+    parts.append(f"{rows} {kind[1]}")
     return ", ".join([*parts, f"{blocks[0].shape[-1]} features"])
 
 

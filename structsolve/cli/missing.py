@@ -13,7 +13,7 @@ def fill_values(X: Any, rule: str | None) -> list[float] | None:
     ----------
     X : matrix, or list of them
         Training data; missing values are NaN.
-    rule : {"mean", "zero"} or None
+    rule : {"mean", "zero", "keep"} or None
 
     Returns
     -------
@@ -28,8 +28,8 @@ def fill_values(X: Any, rule: str | None) -> list[float] | None:
     parts = _dense(X)
     if rule is None or not parts:
         return None
-    if rule == "zero":
-        return [0.0] * parts[0].shape[1]
+    if rule != "mean":
+        return [np.nan if rule == "keep" else 0.0] * parts[0].shape[1]
     stacked = np.concatenate(parts)
     there = ~np.isnan(stacked)
     sums = np.where(there, stacked, 0).sum(axis=0)
@@ -70,7 +70,7 @@ def filled(path: str, X: Any, values: list[float] | None) -> Any:
 
 
 def _dense(X: Any) -> list[np.ndarray]:
-    """The matrices of X if all are dense and of floats, else none."""
+    """The matrices of X if all are dense and of numbers, else none."""
     parts = X if isinstance(X, list) else [X]
-    dense = all(isinstance(x, np.ndarray) and x.ndim == 2 and x.dtype.kind == "f" for x in parts)
+    dense = all(isinstance(x, np.ndarray) and x.ndim == 2 and x.dtype.kind in "iuf" for x in parts)
     return parts if dense else []

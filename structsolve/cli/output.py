@@ -4,16 +4,17 @@ from __future__ import annotations
 import argparse
 import json
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from itertools import compress, pairwise
+from itertools import compress, pairwise, repeat
 from typing import Any
 
 from structsolve.cli.messages import one_line, plain
 from structsolve.evaluation.report import AVERAGES, FIGURES
 from structsolve.registry.plugin import LISTS
 from structsolve.structure.pack import pack, structure_of
-from structsolve.utils.values import SETS, is_flat, to_json
+from structsolve.utils.values import is_whole, to_json
 
 GIVES = ("oracle", "power", "parts", "projection", "loss", "max_min", "polytope")
+_NO_COLUMNS = "have no line for them; predict_marginals in Python returns arrays, where it can"
 
 
 def predictions(model: Any, data: Any, labels: Any = None) -> list[list[Any]]:
@@ -68,19 +69,20 @@ def are_structured(model: Any, labels: Any, y: Any = ()) -> bool:
     bool
     """
     structure = structure_of(model)
+    if getattr(structure, "label_axes", 1) == 2:
+        return False
     if not hasattr(model, "classes_") and not getattr(structure, "label_rows", False):
         return True
-    whole: tuple[type, ...] = (tuple, dict, *SETS)
+    odd: tuple[type, ...] = (tuple,)
     if not getattr(structure, "single_node", False):
-        whole += (str,)
+        odd += (str,)
     predicted, given = (one if isinstance(one, list) else [] for one in (labels, y))
-    nested = (isinstance(one, (list, tuple)) and not is_flat(one) for one in predicted + given)
-    return any(
-        isinstance(one, whole) or (type(one) is list and not one) for one in predicted
-    ) or any(nested)
+    return any(map(is_whole, predicted + given)) or any(
+        isinstance(one, odd) or (type(one) is list and not one) for one in predicted
+    )
 
 
-def whole_labels_text(model: Any, data: Any, args: argparse.Namespace) -> str:
+def whole_labels_text(model: Any, data: Any, args: argparse.Namespace, predicted: Any) -> str:
     """Return the score of labels that are compared as a whole, as a line or as JSON.
 
     Parameters
@@ -90,14 +92,18 @@ def whole_labels_text(model: Any, data: Any, args: argparse.Namespace) -> str:
     data : Data
     args : Namespace
         With ``json``.
+    predicted : sequence of labels
+        What the model predicts.
 
     Returns
     -------
     str
     """
+    from structsolve.evaluation.metrics import share_equal  # heavy
+
     report = {
         "score": float(model.score(data.X, data.y)),
-        "sequence_accuracy": float(model.score(data.X, data.y, metric="sequence-accuracy")),
+        "sequence_accuracy": share_equal(data.y, predicted),
         "examples": len(data.y),
     }
     if args.json:
@@ -161,22 +167,20 @@ def labels_text(model: Any, data: Any, args: argparse.Namespace) -> Iterator[str
     ValueError
         For marginals of labels without marginals.
     """
-    if getattr(structure_of(model), "label_sets", False):
-        if args.marginals:
-            raise ValueError("--marginals: label sets have none")
-        names = [str(name) for name in model.classes_]
-        for row in model.predict(data.X):
-            yield ",".join(name for name, on in zip(names, row, strict=True) if on) + "\n"
-        return
     predicted = model.predict(data.X)
+    if getattr(structure_of(model), "label_sets", False):
+        sets = (one_label(model, row) for row in predicted)
+        yield from _with_marginals(model, data, sets, args.marginals)
+        return
     annotates = getattr(data.reader, "annotates", "")
     if are_structured(model, predicted) and annotates != "always":
         if args.marginals:
-            raise ValueError("--marginals: labels that are no sequences of classes have none")
+            raise ValueError(f"--marginals: labels that are no sequences of classes {_NO_COLUMNS}")
         yield from (to_json(label) + "\n" for label in predicted)
         return
     if is_level_table(model, predicted):
-        yield from _level_lines(model, data, predicted, args.marginals)
+        rows = predicted.to_numpy() if hasattr(predicted, "to_numpy") else predicted
+        yield from _with_marginals(model, data, map(_level_line, rows), args.marginals)
         return
     labels = predictions(model, data, predicted)
     if annotates == "always" or (annotates and args.columns):
@@ -188,7 +192,7 @@ def labels_text(model: Any, data: Any, args: argparse.Namespace) -> Iterator[str
         return
     if getattr(structure_of(model), "label_rows", False):
         if args.marginals:
-            raise ValueError("--marginals: labels that are rows of numbers have none")
+            raise ValueError(f"--marginals: labels that are rows of numbers {_NO_COLUMNS}")
         yield from (" ".join(map(str, row)) + "\n" for row in labels)
         return
     tables: Iterable[Any] = [None] * len(labels)
@@ -228,14 +232,13 @@ def is_level_table(model: Any, labels: Any) -> bool:
     return getattr(labels, "ndim", 1) == 2
 
 
-def _level_lines(model: Any, data: Any, rows: Any, marginals: bool) -> Iterator[str]:
-    """Yield each row of names as a line, maybe with the probabilities of all labels behind it."""
-    rows = rows.to_numpy() if hasattr(rows, "to_numpy") else rows
-    tables = model.predict_marginals(data.X) if marginals else [()] * len(rows)
+def _with_marginals(model: Any, data: Any, labels: Iterable[str], marginals: bool) -> Iterator[str]:
+    """Yield a line per example, maybe with the probabilities of all labels behind it."""
+    tables = model.predict_marginals(data.X) if marginals else repeat(())
     names = [str(name) for name in model.classes_]
-    for row, table in zip(rows, tables, strict=True):
+    for label, table in zip(labels, tables):
         cells = (f"\t{name}:{p:.6f}" for name, p in zip(names, table))
-        yield f"{_level_line(row)}{''.join(cells)}\n"
+        yield f"{label}{''.join(cells)}\n"
 
 
 def _level_line(row: Any) -> str:

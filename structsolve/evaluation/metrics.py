@@ -23,7 +23,7 @@ from structsolve.evaluation.report import (
 from structsolve.examples.given import check_weights
 from structsolve.utils.lazy import moved
 from structsolve.utils.params import check_choice
-from structsolve.utils.values import SETS, equal, is_flat
+from structsolve.utils.values import equal, is_whole
 
 from .tokens import Labels, paired
 
@@ -277,7 +277,6 @@ def token_score(
         y_true, y_pred = ([[one] for one in y] for y in (y_true, y_pred))  # a class a row
     if metric == "sequence-accuracy":
         whole = _are_single(y_true) and _are_single(y_pred)
-        whole = whole or (isinstance(y_pred, list) and any(isinstance(y, SETS) for y in y_pred))
         if whole or _are_structured(y_true) or _are_structured(y_pred):
             return share_equal(y_true, y_pred, sample_weight)
         right = _errors(y_true, y_pred)[0] == 0
@@ -347,13 +346,12 @@ def _are_single(labels: Any) -> bool:
 
 
 def _are_structured(labels: Any) -> bool:
-    """Return whether labels are no sequences of strings or numbers: spans, trees, pictures."""
+    """Return whether labels are compared as a whole: spans, trees, sets, pictures."""
     if isinstance(labels, (str, dict)) or not hasattr(labels, "__len__"):
         return False  # which is refused
     if isinstance(labels, np.ndarray) and labels.dtype != object:
         return labels.ndim > 2
-    kinds = (list, tuple, dict, np.ndarray)
-    return any(isinstance(one, kinds) and not is_flat(one) for one in labels)
+    return any(map(is_whole, labels))
 
 
 __getattr__ = moved(

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from numbers import Integral
 from typing import Any, NamedTuple
 
@@ -12,6 +13,30 @@ FIGURES = ("precision", "recall", "f1")
 #: Names of averages in a table.
 AVERAGES = {name: f"{name} mean" for name in ("micro", "macro", "weighted", "samples")}
 AVERAGES["hierarchical"] = "hierarchical"
+
+
+@contextmanager
+def of_argument(name: str) -> Iterator[None]:
+    """Begin errors about the form of an argument with its name, unless they name it.
+
+    Parameters
+    ----------
+    name : str
+
+    Examples
+    --------
+    >>> with of_argument("y_pred"):
+    ...     len(None)
+    Traceback (most recent call last):
+        ...
+    ValueError: y_pred: object of type 'NoneType' has no len()
+    """
+    try:
+        yield
+    except (TypeError, ValueError) as error:
+        if name in str(error):
+            raise
+        raise ValueError(f"{name}: {error}") from error
 
 
 class Report(dict):

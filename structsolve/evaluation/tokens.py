@@ -97,7 +97,8 @@ def flatten(sequences: Sequence[Labels], name: str) -> tuple[NDArray[Any], NDArr
     ValueError
         For anything but a sequence of sequences, or mixed strings and numbers; names the position.
     """
-    if isinstance(sequences, str) or not hasattr(sequences, "__iter__"):
+    listed = hasattr(sequences, "__iter__") and getattr(sequences, "ndim", 1) > 0
+    if isinstance(sequences, str) or not listed:
         raise ValueError(
             f"{name} is {a_type(sequences)}; expected a list of label sequences, one per example"
         )

@@ -13,7 +13,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager, nullcontext
 from typing import IO, Any, TypeVar
 
-from structsolve.utils.atomic import replacing
+from structsolve.utils.atomic import naming, replacing
 
 PathLike = str | os.PathLike[str]
 
@@ -149,7 +149,8 @@ def atomic_write(path: PathLike, mode: str = "w") -> Iterator[IO[Any]]:
     mode = "wb" if packs else mode
     text = {} if "b" in mode else {"encoding": "utf-8", "newline": "\n"}
     special = os.path.exists(path) and not os.path.isfile(path)  # devices and pipes stay
-    with open(path, mode, **text) if special else replacing(path, mode, **text) as handle:  # type: ignore[call-overload]
+    opening: Any = open if special else replacing
+    with naming(path), opening(path, mode, **text) as handle:
         if not packs:
             yield handle
             return

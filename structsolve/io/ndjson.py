@@ -16,9 +16,10 @@ class NdjsonReader(Reader):
     """Reads a JSON object a line: ``x`` is an example as `fit` takes it, ``y`` its label.
 
     Lists of numbers become arrays of any number of axes: the features of a row, of the nodes of a
-    sequence, of the pairs of an alignment or of the cells of a picture.  Strings, lists of strings
-    and dicts stay what they are, and ``{"tuple": [...]}`` is a tuple, such as of features and
-    edges.  ``y`` may be missing in all lines, and null where a model takes hidden labels.
+    sequence, of the pairs of an alignment or of the cells of a picture; null is a missing one, NaN.
+    Strings, lists of strings and dicts stay what they are, and ``{"tuple": [...]}`` is a tuple,
+    such as of features and edges.  ``y`` may be missing in all lines, and null where a model takes
+    hidden labels.
 
     Examples
     --------
@@ -41,7 +42,7 @@ class NdjsonReader(Reader):
             For malformed files; it names the line.
         """
         given, y = _read(path)
-        X = [_array(x) for x in given]
+        X = [_array(x, missing=True) for x in given]
         if not all(isinstance(x, np.ndarray) and x.ndim == 1 for x in X):
             return X, y
         return _stacked(path, X), y if y is None or None in y else _array(y)
@@ -111,12 +112,14 @@ def _stacked(path: str, rows: list[np.ndarray]) -> np.ndarray:
     return np.stack(rows)
 
 
-def _array(value: Any) -> Any:
-    """Return lists of numbers as an array, anything else unchanged."""
+def _array(value: Any, missing: bool = False) -> Any:
+    """Return lists of numbers as an array, anything else unchanged; null may be a missing one."""
     if not isinstance(value, list) or not value:
         return value
     try:
         array = np.asarray(value)
     except ValueError:  # ragged
         return value
+    if missing and array.dtype == object and {*map(type, array.flat)} <= {int, float, type(None)}:
+        array = array.astype(np.float64)
     return array if array.dtype.kind in "iufb" else value

@@ -39,7 +39,7 @@ class TableReader(Reader):
     drop : list, str or int, optional
         Names or numbers of columns that are no features.
     group : str or int, optional
-        Column of the sequences: neighbouring lines of one value are a sequence.
+        Column of the sequences: the lines of one value, which are neighbours, are a sequence.
     header : bool, optional
         Whether the first line has names; by default if it has no numbers and the second line has,
         or if one of its cells is class, label, target, response or ranking.
@@ -216,11 +216,13 @@ class _Table:
     def __init__(self, path: PathLike, delimiter: str | None, header: bool | None) -> None:
         self.path = path
         numbers: list[int] = []
+        blank: list[bool] = []
 
         def lines() -> Iterator[str]:
             for number, line in text_lines(path):
-                if line.strip():
+                if line.strip() or numbers:
                     numbers.append(number)
+                    blank.append(not line.strip())
                     yield line
 
         source = lines()
@@ -240,9 +242,11 @@ class _Table:
         begin = 0
         try:
             for row in reader:
+                start, begin = begin, reader.line_num
+                if blank[start] and begin == start + 1:
+                    continue
                 self.rows.append([cell.strip() for cell in row])
-                self.lines.append(numbers[begin])
-                begin = reader.line_num
+                self.lines.append(numbers[start])
                 width = len(self.rows[0])
                 if len(row) != width:
                     expected = f"{width}, as the first line has"
@@ -391,7 +395,14 @@ def _starts(table: _Table, group: int | None) -> list[int]:
     if group is None:
         return list(range(count + 1))
     cells = table.cells(group)
-    return [0, *(i for i in range(1, count) if cells[i] != cells[i - 1]), count]
+    starts = [i for i in range(count) if i == 0 or cells[i] != cells[i - 1]]
+    begun: set[str] = set()
+    for i in starts:
+        if cells[i] in begun:
+            again = f"{cells[i]!r} in column {table.names[group]} again, after another value"
+            raise bad_line(table.path, table.lines[i], again, "the lines of a sequence together")
+        begun.add(cells[i])
+    return [*starts, count]
 
 
 def _labels(

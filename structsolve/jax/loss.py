@@ -28,7 +28,7 @@ class StructuredLoss(Function):
         See :class:`~structsolve.StructuredSVM`: ``"crf"``, ``"sparsemap"``, ``"max-min"``,
         ``"slack"``, ``"probloss"``, ...
     loss : str or loss object, default="hamming"
-        The task loss, for surrogates that use one.
+        The task loss, for surrogates that use one; "auto" is the space's ``default_loss``.
     reduction : {"mean", "sum", "none"}, default="mean"
         Over the examples of a batch.
     classes : int or sequence, optional

@@ -186,9 +186,14 @@ def costs_and_bounds(polytope: Polytope, theta: np.ndarray, i: int) -> tuple[np.
     if np.isfinite(c).all():
         return c, None
     barred = np.isneginf(c)
-    if not np.isfinite(c[~barred]).all() or (polytope.lower[barred] != 0).any():
+    if not np.isfinite(c[~barred]).all():
         raise ValueError(
             f"example {i}: found scores that are NaN or infinite; expected numbers, or -inf to "
             "forbid a part that may be 0"
         )
+    needed = np.flatnonzero(barred & (polytope.lower != 0))
+    if needed.size:
+        parts = np.ravel(polytope.parts[needed[0]])
+        part = parts[np.argmin(np.where(parts >= 0, theta[parts], np.inf))]
+        raise ValueError(f"example {i}: a score of -inf forbids part {part}, which every label has")
     return np.where(barred, 0.0, c), np.where(barred, 0.0, polytope.upper)

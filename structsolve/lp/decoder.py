@@ -356,8 +356,10 @@ class LinearDecoder:
         label = None
         if (np.abs(x - whole)[polytope.integer] < INTEGRAL).all():
             rounded = np.where(polytope.integer, whole, x)
-            # A rough answer may lie near a point that breaks a row by little.
-            if backend.accurate or outside(polytope, rounded, upper) <= NEAR:
+            # A rough answer, or one where a row's coefficients differ by more than a solver's
+            # tolerance, may lie near a point that breaks a row by little.
+            sure = backend.accurate and backend.integer
+            if sure or outside(polytope, rounded, upper) <= NEAR:
                 x, label = rounded, label_of(i, polytope, rounded, self.n_states)
         value = float(c @ x)
         proved = self._bound(i, backend, answer, c, upper)

@@ -6,10 +6,14 @@ from typing import Any
 
 import numpy as np
 
+from .. import registry
 from ..surrogates.given_marginals import holds_marginals
 from ..utils.params import Params, check_choice
 from .problem import Problem
 from .run import Run, Start
+
+# Solvers that take problems of any structure; of those that can, a refusal names all.
+GENERAL = ("bcfw", "sgd", "cutting-plane")
 
 
 class Solver(Params):
@@ -126,27 +130,48 @@ class Solver(Params):
         ----------
         problem : Problem
         """
-        surrogate = problem.surrogate
-        if holds_marginals(problem.examples) and not self.takes_marginals:
-            raise ValueError(
-                f"solver {self.name!r} needs labels, at which its dual variables begin, and y "
-                "holds marginals; use solver='auto', 'lbfgs', 'cutting-plane' or 'sgd'"
-            )
         if not problem.potentials.has_weights:
             self.check_kernel()
-        if self.needs_dual and not surrogate.affine:
-            others = "'sgd' or 'cutting-plane'" if surrogate.convex else "'sgd'"
-            raise ValueError(
-                f"solver {self.name!r} needs a surrogate that is affine in the margin, which "
-                f"{problem.surrogate_name!r} is not; use solver={others}"
-            )
-        if self.needs_convex and not surrogate.convex:
-            raise ValueError(
-                f"solver {self.name!r} needs a surrogate that is convex in the margin, which "
-                f"{problem.surrogate_name!r} is not; use solver='sgd'"
-            )
-        if problem.penalty is not None and not self.free_coordinates:
-            raise ValueError(
-                f"solver {self.name!r} cannot leave the intercept unpenalised; use "
-                "solver='cutting-plane' or 'sgd', or penalize_intercept=True"
-            )
+        lacks = self._lacks(problem)
+        if lacks:
+            raise ValueError(f"solver {self.name!r} {lacks}; use {other_solvers(problem)}")
+
+    @classmethod
+    def _lacks(cls, problem: Problem) -> str:
+        """Return what this class declares that it cannot take in a problem, or ""."""
+        surrogate = problem.surrogate
+        if holds_marginals(problem.examples) and not cls.takes_marginals:
+            return "needs labels, at which its dual variables begin, and y holds marginals"
+        if cls.needs_weights and not problem.potentials.has_weights:
+            return "needs weights of features, which a kernel model does not have"
+        for word, needed in (("affine", cls.needs_dual), ("convex", cls.needs_convex)):
+            if needed and not getattr(surrogate, word):
+                return (
+                    f"needs a surrogate that is {word} in the margin, which "
+                    f"{problem.surrogate_name!r} is not"
+                )
+        if problem.penalty is not None and not cls.free_coordinates:
+            return "cannot leave the intercept unpenalised"
+        return ""
+
+
+def other_solvers(problem: Problem) -> str:
+    """Return, as advice, which solvers of any structure take a problem, or what else to change.
+
+    Parameters
+    ----------
+    problem : Problem
+
+    Returns
+    -------
+    str
+    """
+    class_of = registry.default().class_of
+    names = [n for n in GENERAL if not class_of("solvers", n)._lacks(problem)]
+    if not names:
+        return "solver='bcfw' and surrogate='margin'"  # others train no kernels
+    if holds_marginals(problem.examples):
+        names[:0] = ["auto", "lbfgs"] if problem.surrogate_name == "crf" else ["auto"]
+    advice = "solver=" + " or ".join(map(repr, names))
+    bias = problem.penalty is not None and problem.surrogate.affine
+    return f"{advice}, or penalize_intercept=True" if bias else advice

@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from .base import Solver
+from .base import Solver, other_solvers
 from .curvature import Curvature
 from .gbcfw import has_segments
 from .passes import partial_sums, subgradient
@@ -113,7 +113,7 @@ class LBFGS(Solver):
         if not (has_segments(surrogate) and surrogate.projection.gibbs):
             raise ValueError(
                 f"solver {self.name!r} needs a smooth surrogate, and {problem.surrogate_name!r} is "
-                "not smooth; use surrogate='crf', or solver='bcfw' or 'cutting-plane'"
+                f"not smooth; use surrogate='crf', or {other_solvers(problem)}"
             )
 
 

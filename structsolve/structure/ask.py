@@ -234,8 +234,9 @@ def ask_loss(space: Space, loss: Any) -> Bind:
     ----------
     space : Space
     loss : str or object
-        The user's loss; an object with ``bind(space)`` makes the loss.  A plugin's class of such
-        objects is named with its arguments: "night-shift:factor=2".
+        The user's loss, "auto" for the space's ``default_loss``; an object with ``bind(space)``
+        makes the loss.  A plugin's class of such objects is named with its arguments:
+        "night-shift:factor=2".
 
     Returns
     -------
@@ -247,6 +248,8 @@ def ask_loss(space: Space, loss: Any) -> Bind:
     ValueError
         If no plugin has the loss for this space.
     """
+    if isinstance(loss, str) and loss == "auto":
+        loss = getattr(space, "default_loss", "hamming")
     if isinstance(loss, LossObject) and not isinstance(loss, type):
         check_types(loss, f"loss {type(loss).__name__}: ")
         bind: Bind = loss.bind(space)

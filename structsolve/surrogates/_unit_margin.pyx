@@ -86,10 +86,10 @@ cdef class UnitMarginRescaling(OneLabel):
                 break
             if not h / g > ratio:
                 break
-            if not isfinite(h / g):
-                return _unbounded(i)
             ratio = h / g
             memcpy(best, label, size * sizeof(int))
+            if not isfinite(ratio):  # the truth is forbidden, or scores are too large
+                break
         cut.b = cut.bound = 0
         cut.nnz = 0
         if ratio > -1:

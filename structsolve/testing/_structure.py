@@ -76,7 +76,8 @@ def check_structure(
     structure : str or Structure
         A structure with ``sample``, whose spaces have ``enumerate_labels``.
     loss : str or loss object, default="hamming"
-        Loss for training by the solvers; all losses of plugins are checked separately.
+        Loss for training by the solvers, "auto" for the structure's own, its spaces'
+        ``default_loss``; all losses of plugins are checked separately.
     n_cases : int, default=4
         Number of small data sets drawn from ``structure.sample``.
     size : int, default=3

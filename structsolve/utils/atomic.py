@@ -20,6 +20,22 @@ _GRACE = 10
 
 
 @contextlib.contextmanager
+def naming(path: str | os.PathLike[str]) -> Iterator[None]:
+    """Give errors of the system that name no file, as those of full disks, the one being written.
+
+    Parameters
+    ----------
+    path : path-like
+    """
+    try:
+        yield
+    except OSError as error:
+        if error.errno is not None and error.filename is None:
+            error.filename = os.fspath(path)
+        raise
+
+
+@contextlib.contextmanager
 def replacing(path: str | os.PathLike[str], mode: str = "wb", **options: Any) -> Iterator[IO[Any]]:
     """Write a temporary file beside `path`, and rename it on success.
 
@@ -62,7 +78,7 @@ def replacing(path: str | os.PathLike[str], mode: str = "wb", **options: Any) ->
     temporary = os.path.join(folder, f"{_PREFIX}{os.urandom(16).hex()}{_SUFFIX}")
     handle, named = _open_temporary(folder, temporary)
     try:
-        with open(handle, mode, **options) as file:
+        with naming(path), open(handle, mode, **options) as file:
             yield file
             file.flush()
             with contextlib.suppress(FileNotFoundError):

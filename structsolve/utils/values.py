@@ -59,6 +59,26 @@ def is_flat(label: Any) -> bool:
     )
 
 
+def is_whole(label: Any) -> bool:
+    """Return whether a label is neither a class nor a sequence of classes: spans, a tree, a set.
+
+    Parameters
+    ----------
+    label : object
+
+    Returns
+    -------
+    bool
+
+    Examples
+    --------
+    >>> is_whole([("NP", 0, 2)]), is_whole({"a"}), is_whole(["a", "b"]), is_whole("a")
+    (True, True, False, False)
+    """
+    kinds = (list, tuple, dict, np.ndarray, *SETS)
+    return isinstance(label, kinds) and not is_flat(label)
+
+
 def equal(one: Any, other: Any) -> bool:
     """Return whether two labels are equal, for any kinds of sequences; a set has no order.
 

@@ -106,6 +106,7 @@ def test_bad_scores(changes, message):
 def test_scores_of_wrong_types(changes, message):
     space, scores = case(**changes)
     refused(message, argmax, space, scores, error=TypeError)
+    refused("scores is a ndarray, expected", argmax, space, np.zeros((3, 3)), error=TypeError)
 
 
 @pytest.mark.parametrize(
@@ -147,6 +148,12 @@ def test_labels_that_are_none(kind):
             refused("example 0", value_and_gradient, space, scores, labels)
 
 
+@pytest.mark.parametrize("surrogate", SURROGATES)
+def test_a_forbidden_truth_is_told_as_such(surrogate):
+    space, scores = case(node=np.array([[-np.inf, 0, 0], [0, 0, 0], [0, 0, 0]]))
+    refused("-inf forbids", value_and_gradient, space, scores, np.zeros(3, np.int32), surrogate)
+
+
 def test_other_bad_arguments():
     space, scores = case()
     labels = np.zeros(3, np.int32)
@@ -156,6 +163,13 @@ def test_other_bad_arguments():
         value_and_gradient(space, scores, labels, weights={})
     refused("unknown surrogate 'hinge'", value_and_gradient, space, scores, labels, "hinge")
     refused("unknown loss 'f1'", value_and_gradient, space, scores, labels, loss="f1")
+    ranks = score_space("permutation", 3)
+    batch = Scores(np.arange(9.0).reshape(1, 3, 3), examples=ranks.pack_sizes(1))
+    values = {
+        name: value_and_gradient(ranks, batch, np.array([1, 0, 2], np.int32), loss=name)[0].tolist()
+        for name in ("auto", "spearman", "hamming")
+    }
+    assert values["auto"] == values["spearman"] != values["hamming"]
     refused("k is 1000001, expected an integer from 1 to 1000000", k_best, space, scores, 1_000_001)
     refused("k is 0, expected an integer from 1 to 1000000", k_best, space, scores, 0)
     refused("n is 0, expected an integer from 1 to 1000000", samples, space, scores, 0)

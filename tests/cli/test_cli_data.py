@@ -137,6 +137,9 @@ def test_tables_without_names(tmp_path):
     assert [labels.tolist() for labels in y] == [["x", "y"], ["x"]]
     X, y = TableReader(target=1, group=2, where="2!=7").fit(str(path))
     assert len(X) == 1 and y[0].tolist() == ["x"]
+    path.write_text("1\tx\t7\t0\t1\n2\ty\t8\t1\t1\n3\tx\t7\t0\t0\n")
+    with pytest.raises(ValueError, match="line 3: found '7' in column 2 again, after another"):
+        reader.fit(str(path))
 
 
 def test_names_that_python_takes_for_numbers(tmp_path):
@@ -157,10 +160,10 @@ def test_names_that_python_takes_for_numbers(tmp_path):
 
 def test_cells_in_quotes_of_several_lines(tmp_path):
     path = tmp_path / "lines.csv"
-    path.write_text('size,class\n"1\n2",a\n12,b\n')
+    path.write_text('\nsize,class\n"1\n2",a\n \n"1\n \n2",a\n12,b\n')
     reader = TableReader()
-    assert reader.fit(str(path))[0].tolist() == [[1, 0], [0, 1]]
-    assert reader.columns == [["size", ["1\n2", "12"]]]
+    assert reader.fit(str(path))[0].tolist() == [[0, 1, 0], [1, 0, 0], [0, 0, 1]]
+    assert reader.columns == [["size", ["1\n \n2", "1\n2", "12"]]]
 
 
 def test_rankings(tmp_path):
@@ -342,6 +345,10 @@ def test_convert(capsys, tmp_path):
         sets.write_text(text)
         target = ["--target", "p,q"] * ("3" in text)
         fails(capsys, "convert", sets, exact, *target, match="holds a number a row or label sets")
+    table.write_text("a,b,class\n1,,0\n2,3,1\n")
+    works(capsys, "convert", table, tmp_path / "c.npz")
+    assert np.isnan(np.load(tmp_path / "c.npz")["X"]).tolist() == [[False, True], [False, False]]
+    fails(capsys, "convert", table, exact, match="svmlight holds no missing features; .npz does")
     fails(capsys, "convert", table, tmp_path / "c.crfsuite", match="only conll data")
     fails(capsys, "convert", table, tmp_path / "c.doc", match="expected an ending of .npz")
 

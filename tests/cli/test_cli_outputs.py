@@ -124,6 +124,29 @@ def test_full_disks(folder, argv):
     assert (status, error) == (2, "structsolve: error: output: No space left on device\n")
 
 
+@needs_full
+def test_full_disks_of_outputs(folder, capsys):
+    full = "error: /dev/full: No space left on device"
+    fails(capsys, "predict", "a.model", "a.conll", "--output", "/dev/full", match=full)
+    (folder / "b").write_text("kept")
+    (folder / "long.conll").write_text(TRAIN * 2000)
+    limit = "import resource; resource.setrlimit(resource.RLIMIT_FSIZE, (512, 512)); "
+    run = limit + "import runpy; runpy.run_module('structsolve', run_name='__main__')"
+    for argv in (
+        ["predict", "a.model", "long.conll", "--output", "b"],
+        ["convert", "a.conll", "b.npz"],
+        ["fit", "a.conll", "--model", "b"],
+    ):
+        status, _, error = in_fork(run, *argv)
+        name = "b" if "b" in argv else argv[-1]
+        assert (status, error.splitlines()[-1]) == (
+            2,
+            f"structsolve: error: {name}: File too large",
+        )
+    assert (folder / "b").read_text() == "kept"
+    assert not [path for path in folder.iterdir() if path.name.startswith((".", "b."))]
+
+
 def test_a_closed_standard_output(folder):
     argv = [*COMMAND, "predict", "a.model", "a.conll", "--output", "labels.txt"]
     done = subprocess.run(["sh", "-c", '"$@" >&-', "sh", *argv], stderr=subprocess.PIPE, text=True)
@@ -147,6 +170,14 @@ def test_labels_of_ndjson_keep_their_form(capsys, tmp_path):
     fails(capsys, "predict", *given, "--marginals", match="labels that are no sequences")
     given = fit(table, [0, 1], "--structure", "permutation")
     assert works(capsys, "predict", *given, "--kbest", "1").splitlines()[1] == "0 1"
+    told = "score 1.0000, whole labels right 1.0000 of 1 examples\n"
+    assert works(capsys, "score", *given) == told
+    write_npz(tmp_path / "data.npz", [np.array(table)], [np.array([0, 1])])
+    argv = ["fit", tmp_path / "data.npz", "--structure", "permutation", "--model", given[0]]
+    assert "1 examples, 4 cells, 1 features" in works(capsys, *argv)
+    for y in ([[0, 1]], [["a", "b"]]):
+        given = fit([[[1.0], [0.0]]], y, "--structure", "grid")
+        assert "accuracy 1.0000 of 2 labels" in works(capsys, "score", *given)
     given = fit("hht", "aab", "--estimator", "HiddenMarkovModel")
     assert "accuracy 1.0000 of 3 labels" in works(capsys, "score", *given)
     given[1].write_text('{"x": "ht", "y": "ab"}\n{"x": "ht", "y": null}\n')

@@ -26,7 +26,11 @@ from structsolve.estimators.label_list import LabelList, guarded
 from structsolve.evaluation.metrics import TOKEN_METRICS, hamming_loss, token_report
 from structsolve.evaluation.scorers import get_scorer_names
 from structsolve.plugins.chain.metrics import span_f1
-from structsolve.plugins.multilabel.metrics import SET_METRICS
+from structsolve.plugins.cky.metrics import bracket_report
+from structsolve.plugins.dag.metrics import hierarchical_scores
+from structsolve.plugins.dependency.metrics import attachment_report
+from structsolve.plugins.multilabel.metrics import SET_METRICS, label_set_report
+from structsolve.plugins.permutation.metrics import ranking_report
 
 rng = np.random.default_rng(0)
 EQUAL = [rng.normal(size=(3, 2)) for _ in range(12)]
@@ -188,6 +192,24 @@ def test_spans_have_no_weights():
     model = StructuredSVM("chain", alpha=0.1).fit(RAGGED, Y)
     with pytest.raises(ValueError, match="'span-f1' counts spans, which have no weights"):
         model.score(RAGGED, Y, np.ones(len(RAGGED)), metric="span-f1")
+
+
+REPORTS = [
+    (token_report, [["a", "b"], ["a"]]),
+    (span_f1, [["B-X", "O"], ["O"]]),
+    (label_set_report, np.eye(2)),
+    (ranking_report, np.array([[0, 1], [1, 0]])),
+    (attachment_report, [[0, 1], [0]]),
+    (bracket_report, [("S", ("A", "a"), ("B", "b"))]),
+    (hierarchical_scores, [["a", "b"], ["a", "c"]]),
+]
+
+
+@pytest.mark.parametrize("report, given", REPORTS)
+@pytest.mark.parametrize("bad", [None, 3, "ab", np.array(3), [None, None], [["a", None], [1]]])
+def test_errors_name_the_argument(report, given, bad):
+    refused("y_true", report, bad, given)
+    refused("y_pred", report, given, bad)
 
 
 def test_unknown_names_are_refused_with_those_there_are():

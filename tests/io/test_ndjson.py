@@ -66,6 +66,25 @@ def test_faults(tmp_path, content, message):
     refused(f"a.ndjson.*{message}", read_examples, path)
 
 
+def test_null_is_a_missing_feature(capsys, tmp_path):
+    for lines, given in (
+        ('{"x": [1, null], "y": "a"}\n{"x": [1, 2], "y": "b"}\n', ["--structure", "multiclass"]),
+        ('{"x": [[1, null]], "y": ["a"]}\n{"x": [[1, 2]], "y": ["b"]}\n', []),
+    ):
+        data, model = text(tmp_path / "a.ndjson", lines), tmp_path / "m"
+        assert np.isnan(read_examples(data)[0][0]).tolist() in ([False, True], [[False, True]])
+        works(capsys, "fit", data, "--model", model, "--missing", "zero", *given)
+        works(capsys, "predict", model, data)
+        fails(capsys, "fit", data, "--model", model, *given, match="1 missing|Input contains NaN")
+
+
+@pytest.mark.parametrize("x", ['"hht"', '{"u": 1}', '["u", null]', '["u", "v"]'])
+def test_rows_without_numbers_are_refused_as_features(capsys, tmp_path, x):
+    data = text(tmp_path / "a.ndjson", f'{{"x": {x}, "y": "a"}}\n{{"x": [1, 2], "y": "b"}}\n')
+    fit = ["fit", data, "--structure", "multiclass", "--model", tmp_path / "m"]
+    fails(capsys, *fit, match="error: X: (dtype .* is not numeric|found rows of diff)")
+
+
 def shell(capsys, data, *options):
     """Fit, predict and score by the shell; return the predictions, the score and the model."""
     model = data.with_suffix(".structsolve")

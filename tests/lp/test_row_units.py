@@ -47,6 +47,22 @@ def test_the_unit_of_a_row_does_not_matter(unit, backend):
             )
 
 
+@pytest.mark.parametrize("backend", ["lp", "ilp", "cvxpy:CLARABEL"])
+def test_small_coefficients_beside_large_ones_count(backend):
+    """A program's answer may break them by less than tolerances; the label may not."""
+    rng = np.random.default_rng(0)
+    for factor in (1e6, 1e8):
+        for _ in range(10):
+            costs = rng.integers(1, 10, 6) * np.array([1, factor])[rng.permutation([0, 1] * 3)]
+            budget = costs[costs >= factor].min() + costs[costs < factor].sum() // 2 + 0.5
+            scores = rng.integers(-2, 6, 6).astype(float)
+            decoder = LinearDecoder(Within(costs, budget), make_backend(backend))
+            label, value, _ = decoder.decode(0, scores)
+            assert label @ costs <= budget
+            best = (EVERY @ scores)[EVERY @ costs <= budget].max()
+            assert value == pytest.approx(best, abs=1e-6)
+
+
 def test_rows_that_no_unit_helps_are_refused():
     for mixed in (np.geomspace(1, 1e20, 6), np.geomspace(1e-9, 1e16, 6)):
         decoder = LinearDecoder(Within(mixed, 1.0), Highs())

@@ -1,5 +1,7 @@
 """All solvers: one optimum, that of a general solver on the explicit problem; certificates."""
 
+import re
+
 import numpy as np
 import pytest
 from checks import refused
@@ -8,6 +10,7 @@ from hypothesis import strategies as st
 from reference.objectives import primal
 from solver_cases import LOSSES, begin, check, check_sums, follow, make_case, through_file
 
+from structsolve import StructuredSVM
 from structsolve.potentials.linear import LinearPotentials
 from structsolve.solvers import BCFW, SGD, CuttingPlane
 
@@ -43,7 +46,7 @@ def test_unpenalised_intercept(kind, alpha):
     for slack in ("one", "n"):
         run = begin(CuttingPlane(slack), case.problem, alpha)
         check(case, run, follow(run), best, alpha)
-    refused("unpenalised; use solver='cutting-plane' or 'sgd'", begin, BCFW(), case.problem, alpha)
+    refused("unpenalised; use solver='sgd' or 'cutting-plane'", begin, BCFW(), case.problem, alpha)
 
 
 @pytest.mark.parametrize(
@@ -275,3 +278,24 @@ def test_checkpoint_of_another_problem_is_refused(tmp_path):
             meta,
             {**arrays, name: bad},
         )
+
+
+@pytest.mark.filterwarnings("ignore")  # of few passes
+@pytest.mark.parametrize("kernel, penalized", [(None, True), (None, False), ("rbf", True)])
+@pytest.mark.parametrize("surrogate", ["margin", "slack", "log", "probloss:0"])
+def test_solvers_that_a_refusal_names_take_the_problem(surrogate, kernel, penalized):
+    def said(**changed):
+        given = {"surrogate": surrogate, "kernel": kernel, "penalize_intercept": penalized}
+        model = StructuredSVM("multiclass", max_iter=1, alpha=1.0, **(given | changed))
+        try:
+            return model.fit(np.eye(3), [0, 1, 2]) and ""
+        except ValueError as error:
+            return str(error)
+
+    for solver in ("bcfw", "gbcfw", "sdca", "admm", "lbfgs", "cutting-plane"):
+        advice = said(solver=solver).partition("solver=")[2].partition(",")[0]
+        *names, last = re.findall("'([^']*)'", advice) or [""]
+        margin = {"surrogate": last} if "surrogate=" in advice else {}
+        for name in names if margin else filter(None, [*names, last]):
+            refusal = said(solver=name, **margin)
+            assert not refusal or (kernel and "use solver='bcfw' and surrogate" in refusal)

@@ -419,6 +419,10 @@ def test_linear_programs_find_the_best_paths(scored):
             theta = case.theta(kind, rng)
             value = calls.argmax(case.oracle, 0, theta)[1]
             np.testing.assert_allclose(calls.argmax(oracle, 0, theta)[1], value, atol=1e-8)
+        source = Graph(case.examples, 0).source
+        theta[source] = -np.inf
+        message = f"example 0: .*forbids part {source}, which every label"
+        refused(message, calls.argmax, oracle, 0, theta)
 
 
 # -- terrain -------------------------------------------------------------------------------------
