@@ -168,13 +168,14 @@ class StructuredLoss(Layer):
     ) -> torch.Tensor:
         """Return the loss by operators; shapes do not depend on values."""
         number, tensors, names = self.operands(scores, examples, graphs)
-        labels, lengths, mask = torch.as_tensor(labels), as_lengths(lengths), as_lengths(mask)
+        labels, lengths, mask = (as_lengths(given) for given in (labels, lengths, mask))
         blocks = names.split("\n")
         name = blocks.index("node") if "node" in blocks else -1
-        if name >= 0 and by_position(labels, tensors[name]):
+        node = tensors[name] if name >= 0 else None
+        if by_position(labels, node) and operators.has_positions(number, node.ndim):
             keep = kept_positions(labels, self.ignore_index, lengths, mask)
             if keep is not None and keep.ndim == 2 and "edge" not in blocks:
-                tensors[name], labels, lengths = moved_ahead(tensors[name], labels, keep)
+                tensors[name], labels, lengths = moved_ahead(node, labels, keep)
                 mask = None
             elif keep is not None:
                 lengths, mask = None, keep
