@@ -171,8 +171,9 @@ class StructuredLoss(Layer):
         labels, lengths, mask = (as_lengths(given) for given in (labels, lengths, mask))
         blocks = names.split("\n")
         name = blocks.index("node") if "node" in blocks else -1
-        node = tensors[name] if name >= 0 else None
-        if by_position(labels, node) and operators.has_positions(number, node.ndim):
+        node = tensors[max(name, 0)]
+        positions = name >= 0 and operators.has_positions(number, node.ndim)
+        if positions and by_position(labels, node):
             keep = kept_positions(labels, self.ignore_index, lengths, mask)
             if keep is not None and keep.ndim == 2 and "edge" not in blocks:
                 tensors[name], labels, lengths = moved_ahead(node, labels, keep)
