@@ -255,7 +255,7 @@ def learn(data: tuple[Any, Any, Any], number: int, settings: dict[str, Any]) -> 
     -------
     dict
         ``classes`` (None if the structure has none), ``n_features``, ``n``, ``weight``,
-        ``nbytes``, ``space``.
+        ``nbytes``, ``space``, ``learned`` (what the space has from data besides classes).
 
     Raises
     ------
@@ -275,6 +275,7 @@ def learn(data: tuple[Any, Any, Any], number: int, settings: dict[str, Any]) -> 
         "n": examples.n,
         "weight": float(examples.n if weights is None else np.sum(weights)),
         "nbytes": sum(_nbytes(a) for a in vars(examples).values()),
+        "learned": space.learned(X, examples) if hasattr(space, "learned") else None,
         "space": space if number == 0 else None,
     }
 

@@ -339,7 +339,9 @@ class DaskStructuredSVM(BaseEstimator):
         classes = data.union(facts)
         refuse_too_large(client, sum(fact["nbytes"] for fact in facts))
         space = facts[0]["space"]
-        if classes is not None:
+        if hasattr(space, "joined"):
+            space = space.joined([fact["learned"] for fact in facts], classes)
+        elif classes is not None:
             wider = client.submit(data.widen, raw[0], classes, settings, pure=False)
             space = gathered(client, [wider], "reading a partition")[0]
         total = float(sum(fact["weight"] for fact in facts))
@@ -397,6 +399,11 @@ class DaskStructuredSVM(BaseEstimator):
             }
         elif registry.is_single_node(structure):
             shape = {"drop_axis": list(range(1, X.ndim)), "dtype": self.classes_.dtype}
+            one = pack(self.space_, np.zeros((1, self.space_.layout.n_features)))
+            label = self._local._best_labels(self._local._model, self.space_, one, True)
+            row = np.asarray(self.space_.unpack(label, one))
+            if row.ndim == 2:  # tables of levels
+                shape = {"chunks": (X.chunks[0], row.shape[1:]), "dtype": row.dtype}
         else:
             raise TypeError(
                 f"X is a dask array, whose labels under {structure.name!r} are none; give a bag or "

@@ -278,6 +278,17 @@ def test_label_sets_and_sparse_partitions(client):
     assert np.array_equal(predicted.compute(), model.to_local().predict(X))
 
 
+def test_tables_of_levels_whose_shards_have_other_paths(client):
+    X, y = plane()
+    Y = np.array([["a", "x"], ["b", "y"], ["b", "z"]])[np.sort(y)]
+    model = DaskStructuredSVM("dag", n_shards=3, alpha=0.1, client=client)
+    model.fit(lazily(X), lazily(Y))
+    assert model.classes_.tolist() == ["x", "y", "z"]
+    predicted = model.predict(da.from_array(X, chunks=(30, 5)))
+    assert predicted.shape == (90, 2)
+    assert np.array_equal(predicted.compute(), model.to_local().predict(X))
+
+
 def test_free_intercepts_and_other_surrogates_use_cutting_planes(client):
     X, y = plane()
     lazy = lazily(X), lazily(y)
