@@ -163,6 +163,8 @@ def read_column(values: Any) -> Any:
     """
     if hasattr(values, "to_numpy"):
         return values.to_numpy()
+    if hasattr(values, "tocsr"):  # pieces are rows
+        return values.tocsr()
     return values if hasattr(values, "shape") or isinstance(values, Sequences) else list(values)
 
 
