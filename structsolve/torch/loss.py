@@ -16,7 +16,7 @@ from ._second import Gradient, once
 from .device import on_device_or_none
 from .layer import Backward, Given, Layer
 from .masks import as_lengths, by_position, kept_positions, known, moved_ahead, sizes_of
-from .tensors import DOUBLES
+from .tensors import DOUBLES, refuse_transformed
 
 
 class StructuredLoss(Layer):
@@ -407,6 +407,7 @@ class _Value(Backward):
             return None, None, None, *known
         weights = layer.weights(given)
         if factor.ndim:
+            refuse_transformed(factor, layer.label)
             first = factor[0]
             if bool((factor == first).all()):
                 factor = first
