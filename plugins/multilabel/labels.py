@@ -10,6 +10,7 @@ import numpy as np
 
 from structsolve.examples.given import is_sparse
 from structsolve.plugins.mrf.tables.graphs import check_edges
+from structsolve.utils.arrays import plain_numbers
 from structsolve.utils.sparse import as_csr
 
 logger = logging.getLogger("structsolve.multilabel")
@@ -89,6 +90,7 @@ def indicators(Y: Any, n: int, n_labels: int | None = None) -> np.ndarray:
                 "per label; lists of labels become one with "
                 "sklearn.preprocessing.MultiLabelBinarizer"
             ) from None
+    matrix = plain_numbers(matrix)
     if matrix.ndim != 2:
         raise ValueError(
             f"y: found {matrix.ndim} dimension(s), shape {matrix.shape}, expected a matrix of 0 "

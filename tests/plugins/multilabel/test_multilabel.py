@@ -178,7 +178,9 @@ def test_forms_of_input():
     expected = StructuredSVM("multilabel", tol=0.1).fit(X, Y).predict(X).tolist()
     names = ["rain", "snow", "sun", "wind"]
     frame = pandas.DataFrame(Y, columns=names)
-    for form in (Y.tolist(), Y.astype(bool), Y.astype(float), sparse.csr_matrix(Y), frame):
+    plain = Y.tolist(), Y.astype(bool), Y.astype(float), Y.astype(object), sparse.csr_matrix(Y)
+    mixed = frame.astype({"snow": bool, "sun": "Int8", "wind": "boolean"})
+    for form in (*plain, mixed, frame):
         model = StructuredSVM("multilabel", tol=0.1).fit(X, form)
         assert model.predict(sparse.csr_matrix(X)).tolist() == expected
     assert model.classes_.tolist() == names
