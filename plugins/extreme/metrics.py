@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 from scipy import sparse
 
+from structsolve.utils.arrays import plain_numbers
 from structsolve.utils.params import check_count
 
 __all__ = ["precision_at_k", "propensity_precision_at_k"]
@@ -31,7 +32,8 @@ def precision_at_k(y_true: Any, ranked: Any, k: int = 5) -> float:
     Raises
     ------
     ValueError
-        When there are other numbers of rows, fewer than k ranked labels, or one of them twice.
+        When there are other numbers of rows, fewer than k ranked labels, or one of them twice; for
+        arrays that are not 0 and 1 alone.
 
     Examples
     --------
@@ -80,7 +82,7 @@ def propensity_precision_at_k(
     True
     """
     truth, ranked = _checked(y_true, ranked, k)
-    train = _label_sets(y_train)
+    train = _label_sets(y_train, "y_train")
     if len(train) < 3:
         raise ValueError(f"y_train: found {len(train)} rows, expected at least 3")
     count: dict[Any, int] = {}
@@ -100,7 +102,7 @@ def propensity_precision_at_k(
 
 
 def _checked(y_true: Any, ranked: Any, k: Any) -> tuple[list[set[Any]], list[list[Any]]]:
-    truth = _label_sets(y_true)
+    truth = _label_sets(y_true, "y_true")
     best = np.asarray(ranked)
     check_count("k", k)
     if best.ndim != 2 or best.shape[1] < k:
@@ -118,10 +120,17 @@ def _checked(y_true: Any, ranked: Any, k: Any) -> tuple[list[set[Any]], list[lis
     return truth, rows
 
 
-def _label_sets(y: Any) -> list[set[Any]]:
+def _label_sets(y: Any, name: str) -> list[set[Any]]:
     """The labels of each row; column numbers of indicators."""
     if sparse.issparse(y) or getattr(y, "ndim", 1) == 2:
-        rows = sparse.csr_matrix(y)
+        given = y if sparse.issparse(y) else plain_numbers(np.asarray(y))
+        numbers = given.dtype.kind in "biuf"
+        rows = sparse.csr_matrix(given if numbers else given.shape)
+        if not numbers or not np.isin(rows.data, (0, 1)).all():
+            raise ValueError(
+                f"{name}: found an array that is not 0 and 1 alone, expected indicators, or a list "
+                "of the labels of each row"
+            )
         rows.eliminate_zeros()
         pairs = zip(rows.indptr[:-1], rows.indptr[1:], strict=True)
         return [set(rows.indices[first:last].tolist()) for first, last in pairs]
