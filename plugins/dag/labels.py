@@ -10,6 +10,7 @@ from structsolve.examples.given import is_sparse
 from structsolve.examples.labels import first_difference
 from structsolve.plugins.dag.hierarchy import Hierarchy
 from structsolve.plugins.dag.topological_order import first_barren, first_open
+from structsolve.utils.arrays import plain_numbers
 from structsolve.utils.sparse import as_csr
 
 
@@ -206,7 +207,7 @@ def _indicators(Y: Any, n: int, hierarchy: Hierarchy) -> np.ndarray:
             raise ValueError(
                 f"y: expected the nodes of the hierarchy in their order as columns; {wrong}"
             )
-        Y = Y.to_numpy()
+        Y = plain_numbers(Y.to_numpy())
     if Y is None or isinstance(Y, (str, bytes)) or not hasattr(Y, "shape"):
         raise ValueError(
             f"y is {Y!r}, expected a matrix of 0 and 1 with one column per node, or a list with "

@@ -203,6 +203,24 @@ class Levels:
         return cls([*paths, *own], Hierarchy(children), form_of(Y, rows))
 
     @classmethod
+    def joined(cls, every: list[Levels]) -> Levels:
+        """Return the paths of several tables, in the form of the first.
+
+        Parameters
+        ----------
+        every : list of Levels
+
+        Returns
+        -------
+        Levels
+        """
+        rows = [list(path) for levels in every for path in levels.final]
+        made = cls.learn(rows, len(rows))
+        short = (own for own in every if any(len(p) < own.form["width"] for p in own.final))
+        form = next(short, every[0]).form
+        return cls(made.paths, made.hierarchy, {**form, "width": made.form["width"]})
+
+    @classmethod
     def under(cls, hierarchy: Hierarchy, Y: Any, n: int) -> Levels:
         """Return the paths of a given hierarchy, for a table of levels.
 

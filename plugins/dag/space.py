@@ -243,6 +243,42 @@ class DagSpace(Space):
             "parents takes exponential time, as to count them is #P-hard"
         }
 
+    def learned(self, X: Any, examples: Examples) -> Levels | None:
+        """Return what the space has from these data.
+
+        Parameters
+        ----------
+        X : list
+        examples : Examples
+
+        Returns
+        -------
+        Levels or None
+        """
+        return self.levels
+
+    def joined(self, learned: list[Any], classes: Any = None) -> DagSpace:
+        """Return the space of shards of data.
+
+        Parameters
+        ----------
+        learned : list
+            Of each shard.
+        classes : ndarray, optional
+            Of all shards, if these are not those of this space.
+
+        Returns
+        -------
+        Space
+        """
+        nodes = self.hierarchy.nodes.tolist()
+        if self.levels is None or all(own.hierarchy.nodes.tolist() == nodes for own in learned):
+            return self
+        levels = Levels.joined(learned)
+        structure = DagStructure(levels.hierarchy, "single-leaf")
+        sizes = self.layout.n_features, self.layout.intercept
+        return DagSpace(structure, levels.hierarchy, *sizes, levels)
+
     def encode(self, Y: Any, n: int, unseen: str = "error") -> np.ndarray:
         """Return the checked and encoded labels of n examples, one after the other.
 

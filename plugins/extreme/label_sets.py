@@ -8,7 +8,7 @@ import numpy as np
 import scipy.sparse as sp
 
 from structsolve.plugins.extreme.checks import MOST, encode, read_labels
-from structsolve.utils.arrays import n_rows
+from structsolve.utils.arrays import n_rows, plain_numbers
 from structsolve.utils.sparse import valid_csr
 
 #: Forms of y that several labels per row may have, and that predictions then have.
@@ -109,11 +109,14 @@ def read_label_sets(y: Any, form: str, n: int, classes: Any = None) -> tuple[sp.
 
 
 def _of_matrix(y: Any, classes: np.ndarray | None) -> tuple[sp.csr_matrix, np.ndarray]:
-    Y = sp.csr_matrix(y if sp.issparse(y) else np.asarray(y))
-    wanted = Y.shape[1] if classes is None else len(classes)
-    if Y.shape[1] != wanted:
-        raise ValueError(f"y has {Y.shape[1]} columns of labels, expected {wanted}, as in training")
-    if Y.dtype.kind not in "biuf" or not np.isin(Y.data, (0, 1)).all():
+    given = y if sp.issparse(y) else plain_numbers(np.asarray(y))
+    wanted = given.shape[1] if classes is None else len(classes)
+    if given.shape[1] != wanted:
+        raise ValueError(
+            f"y has {given.shape[1]} columns of labels, expected {wanted}, as in training"
+        )
+    Y = sp.csr_matrix(given if given.dtype.kind in "biuf" else given.shape)
+    if given.dtype.kind not in "biuf" or not np.isin(Y.data, (0, 1)).all():
         raise ValueError(
             "y: found an array of two dimensions that is not 0 and 1 alone; expected indicators of "
             "labels, a list of the labels of each row, or one class per row"

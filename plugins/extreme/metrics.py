@@ -8,6 +8,7 @@ import numpy as np
 from scipy import sparse
 
 from structsolve.evaluation.report import of_argument
+from structsolve.utils.arrays import plain_numbers
 from structsolve.utils.params import check_count
 
 __all__ = ["precision_at_k", "propensity_precision_at_k"]
@@ -32,7 +33,8 @@ def precision_at_k(y_true: Any, ranked: Any, k: int = 5) -> float:
     Raises
     ------
     ValueError
-        When there are other numbers of rows, fewer than k ranked labels, or one of them twice.
+        When there are other numbers of rows, fewer than k ranked labels, or one of them twice; for
+        arrays that are not 0 and 1 alone.
 
     Examples
     --------
@@ -130,7 +132,14 @@ def _sets(y: Any) -> list[set[Any]]:
     if isinstance(y, dict):
         raise ValueError("found a dict, expected a list or array of labels")
     if sparse.issparse(y) or getattr(y, "ndim", 1) == 2:
-        rows = sparse.csr_matrix(y)
+        given = y if sparse.issparse(y) else plain_numbers(np.asarray(y))
+        numbers = given.dtype.kind in "biuf"
+        rows = sparse.csr_matrix(given if numbers else given.shape)
+        if not numbers or not np.isin(rows.data, (0, 1)).all():
+            raise ValueError(
+                "found an array that is not 0 and 1 alone, expected indicators, or a list of the "
+                "labels of each row"
+            )
         rows.eliminate_zeros()
         pairs = zip(rows.indptr[:-1], rows.indptr[1:], strict=True)
         return [set(rows.indices[first:last].tolist()) for first, last in pairs]

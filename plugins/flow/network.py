@@ -6,6 +6,8 @@ from typing import Any
 
 import numpy as np
 
+from structsolve.utils.arrays import plain_numbers
+
 # Tolerance of flow conservation, relative to the network's unit.
 TOLERANCE = 1e-6
 MOST = 2**31 - 1
@@ -131,7 +133,7 @@ class Network:
             raise ValueError(f"{what} is None: flow requires {what}, one row of arc flows per row")
         if hasattr(Y, "iloc"):
             Y = Y.to_numpy()
-        flows = np.asarray(Y)
+        flows = plain_numbers(np.asarray(Y))
         if flows.dtype.kind not in "biuf" or flows.shape != (n, self.m):
             raise ValueError(
                 f"{what}: found shape {flows.shape} and dtype {flows.dtype}, expected ({n}, "

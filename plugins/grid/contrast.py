@@ -121,13 +121,30 @@ def mean_squared_contrast(pictures: Sequence[np.ndarray], neighbours: int) -> fl
     >>> mean_squared_contrast([np.array([[[0.0], [3.0], [4.0]]])], 4)
     5.0
     """
+    total, count = contrast_sums(pictures, neighbours)
+    return total / count if total > 0 else 1.0
+
+
+def contrast_sums(pictures: Sequence[np.ndarray], neighbours: int) -> tuple[float, int]:
+    """Return the sum of the squared distances of neighbouring pixels, and their number.
+
+    Parameters
+    ----------
+    pictures : sequence of ndarray of shape (height, width, features)
+    neighbours : {4, 8}
+
+    Returns
+    -------
+    total : float
+    count : int
+    """
     total, count = 0.0, 0
     for x in pictures:
         for here, there in grid_directions(neighbours):
             step = np.subtract(x[there], x[here], dtype=np.float64)
             total += float(np.square(step).sum())
             count += step.shape[0] * step.shape[1]
-    return total / count if total > 0 else 1.0
+    return total, count
 
 
 def edge_features(

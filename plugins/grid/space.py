@@ -11,6 +11,7 @@ from structsolve.examples import labels, packing
 from structsolve.examples.packed import Examples
 from structsolve.plugins.grid.contrast import (
     contrast_names,
+    contrast_sums,
     edge_features,
     mean_squared_contrast,
     n_columns,
@@ -361,6 +362,44 @@ class GridSpace(GraphLabelings):
         for i, given in arrays.items():
             mask[examples.offsets[i] : examples.offsets[i + 1]][~given] = -np.inf
         return mask
+
+    def learned(self, X: Any, examples: Examples) -> Any:
+        """Return what the space has from these data, besides classes.
+
+        Parameters
+        ----------
+        X : list
+        examples : Examples
+
+        Returns
+        -------
+        tuple of (float, int), or None
+        """
+        if self.contrast_scale_ is None or self.structure.contrast_scale is not None:
+            return None
+        return contrast_sums(read_pictures(X).arrays, self.structure.neighbours)
+
+    def joined(self, learned: list[Any], classes: Any = None) -> Any:
+        """Return the space of shards of data.
+
+        Parameters
+        ----------
+        learned : list
+            Of each shard.
+        classes : ndarray, optional
+            Of all shards, if these are not those of this space.
+
+        Returns
+        -------
+        Space
+        """
+        state, arrays = self.state()
+        if classes is not None:
+            arrays["classes"] = classes
+        if learned[0] is not None:
+            total, count = np.sum(learned, axis=0)
+            arrays["scale"] = np.array([total / count if total > 0 else 1.0])
+        return self.structure.space_from_state(state, arrays)
 
     def state(self) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
         """Return what ``space_from_state`` needs."""

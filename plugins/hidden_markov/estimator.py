@@ -12,7 +12,7 @@ from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils.validation import _check_feature_names, check_is_fitted
 
 from structsolve import registry
-from structsolve.estimators.codec import check_metadata
+from structsolve.estimators.codec import check_metadata, plain, revive
 from structsolve.estimators.common import LogProbaMixin, generator_of
 from structsolve.examples.given import first_frame, listed
 from structsolve.plugins.hidden_markov.emissions import Categorical, Gaussian, log, normalized
@@ -274,7 +274,7 @@ class HiddenMarkovModel(StatePredictionMixin, LogProbaMixin, BaseEstimator):
         path : path
         """
         check_is_fitted(self, "transition_")
-        params = {k: v for k, v in self.get_params().items() if k not in ("init", "random_state")}
+        params = {k: plain(v, k) for k, v in self.get_params().items()}
         meta = {
             "estimator": registry.default().called(self),
             "by": registry.default().source_of("estimators", self),
@@ -305,7 +305,7 @@ class HiddenMarkovModel(StatePredictionMixin, LogProbaMixin, BaseEstimator):
         -------
         HiddenMarkovModel
         """
-        model = cls(**meta["params"])
+        model = cls(**{name: revive(value) for name, value in meta["params"].items()})
         model._check_settings()
         model.emission_ = model._make_emission()
         for name in model.emission_.names:

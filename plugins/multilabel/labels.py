@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import logging
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 
 from structsolve.examples.given import is_sparse
 from structsolve.plugins.mrf.tables.graphs import check_edges
+from structsolve.utils.arrays import plain_numbers
 from structsolve.utils.sparse import as_csr
 
 logger = logging.getLogger("structsolve.multilabel")
@@ -88,6 +90,7 @@ def indicators(Y: Any, n: int, n_labels: int | None = None) -> np.ndarray:
                 "per label; lists of labels become one with "
                 "sklearn.preprocessing.MultiLabelBinarizer"
             ) from None
+    matrix = plain_numbers(matrix)
     if matrix.ndim != 2:
         raise ValueError(
             f"y: found {matrix.ndim} dimension(s), shape {matrix.shape}, expected a matrix of 0 "
@@ -129,11 +132,8 @@ def _of_one_label(y: np.ndarray) -> str:
     )
 
 
-def related_pairs(Y: np.ndarray) -> np.ndarray:
-    """Return the choice of ``edges="auto"``: pairs that the labels show to be related.
-
-    A pair counts if its labels occur together more or less often than by chance: by the G-test,
-    corrected for the number of pairs.  A budget takes the most informative of them.
+def counts_of(Y: np.ndarray) -> np.ndarray:
+    """Return how often each pair of labels is on, and at the end the number of rows.
 
     Parameters
     ----------
@@ -142,27 +142,42 @@ def related_pairs(Y: np.ndarray) -> np.ndarray:
 
     Returns
     -------
+    ndarray of shape (L + 1, L + 1)
+    """
+    Z = np.ones((len(Y), Y.shape[1] + 1))
+    Z[:, :-1] = Y
+    return Z.T @ Z
+
+
+def related_pairs(counts: np.ndarray) -> np.ndarray:
+    """Return the choice of ``edges="auto"``: pairs that the labels show to be related.
+
+    A pair counts if its labels occur together more or less often than by chance: by the G-test,
+    corrected for the number of pairs.  A budget takes the most informative of them.
+
+    Parameters
+    ----------
+    counts : ndarray of shape (L + 1, L + 1)
+        See :func:`counts_of`.
+
+    Returns
+    -------
     ndarray of int32 of shape (m, 2)
-        All pairs of up to 8 labels, none of more than 1000.
 
     Examples
     --------
     >>> import numpy as np
-    >>> from structsolve.plugins.multilabel.labels import related_pairs
+    >>> from structsolve.plugins.multilabel.labels import counts_of, related_pairs
     >>> Y = np.random.default_rng(0).integers(0, 2, (200, 9))
     >>> Y[:, 7] = 1 - Y[:, 2]
-    >>> related_pairs(Y).tolist()
+    >>> related_pairs(counts_of(Y)).tolist()
     [[2, 7]]
     """
-    n, L = Y.shape
+    n, L = int(counts[-1, -1]), len(counts) - 1
     pairs = np.column_stack(np.triu_indices(L, 1)).astype(np.int32)
-    if L <= FEW:
-        return pairs
-    if L > MANY:
-        return pairs[:0]
     from scipy.special import chdtri  # heavy
 
-    ratio = 2 * n * mutual_information(Y)[pairs[:, 0], pairs[:, 1]]
+    ratio = 2 * n * mutual_information(counts)[pairs[:, 0], pairs[:, 1]]
     related = np.flatnonzero(ratio > chdtri(1, CHANCE / len(pairs)))
     budget = min(PER_LABEL * L, ROW_PAIRS // n)
     kept = related[np.argsort(-ratio[related], kind="stable")[:budget]]
@@ -175,6 +190,26 @@ def related_pairs(Y: np.ndarray) -> np.ndarray:
         budget,
     )
     return pairs[np.sort(kept)]
+
+
+def learned_pairs(edges: Any, L: int) -> Callable[[np.ndarray], np.ndarray] | None:
+    """Return what chooses pairs by the counts of labels.
+
+    Parameters
+    ----------
+    edges : str or array
+    L : int
+        Number of labels.
+
+    Returns
+    -------
+    callable or None
+        None: the labels do not matter, as for "auto" with up to 8 labels, which is all pairs, or
+        more than 1000, which is none.
+    """
+    if not isinstance(edges, str):
+        return None
+    return {"tree": chow_liu, "auto": related_pairs if FEW < L <= MANY else None}.get(edges)
 
 
 def label_pairs(edges: Any, Y: np.ndarray, names: np.ndarray) -> np.ndarray:
@@ -199,12 +234,13 @@ def label_pairs(edges: Any, Y: np.ndarray, names: np.ndarray) -> np.ndarray:
     """
     L = Y.shape[1]
     if isinstance(edges, str):
+        choose = learned_pairs(edges, L)
+        if choose is not None:
+            return choose(counts_of(Y))
         if edges == "auto":
-            return related_pairs(Y)
+            edges = "full" if L <= FEW else "none"
         if edges == "full":
             return np.column_stack(np.triu_indices(L, 1)).astype(np.int32)
-        if edges == "tree":
-            return chow_liu(Y)
         if edges == "none":
             return np.zeros((0, 2), dtype=np.int32)
         raise ValueError(
@@ -260,13 +296,13 @@ def label_groups(edges: np.ndarray, L: int) -> tuple[np.ndarray, np.ndarray]:
     return sizes, of_label
 
 
-def chow_liu(Y: np.ndarray) -> np.ndarray:
+def chow_liu(counts: np.ndarray) -> np.ndarray:
     """Return the tree of largest mutual information between labels (Chow and Liu 1968).
 
     Parameters
     ----------
-    Y : ndarray of shape (n, L)
-        0 and 1.
+    counts : ndarray of shape (L + 1, L + 1)
+        See :func:`counts_of`.
 
     Returns
     -------
@@ -276,13 +312,13 @@ def chow_liu(Y: np.ndarray) -> np.ndarray:
     Examples
     --------
     >>> import numpy as np
-    >>> from structsolve.plugins.multilabel.labels import chow_liu
+    >>> from structsolve.plugins.multilabel.labels import chow_liu, counts_of
     >>> a, b = np.array([0, 1, 0, 1]), np.array([0, 0, 1, 1])
-    >>> chow_liu(np.column_stack([a, b, a])).tolist()
+    >>> chow_liu(counts_of(np.column_stack([a, b, a]))).tolist()
     [[0, 1], [0, 2]]
     """
-    L = Y.shape[1]
-    information = mutual_information(Y)
+    L = len(counts) - 1
+    information = mutual_information(counts)
     # Prim's algorithm on a dense matrix.
     inside = np.zeros(L, dtype=bool)
     inside[0] = True
@@ -298,22 +334,20 @@ def chow_liu(Y: np.ndarray) -> np.ndarray:
     return np.array(sorted(pairs), dtype=np.int32).reshape(-1, 2)
 
 
-def mutual_information(Y: np.ndarray) -> np.ndarray:
+def mutual_information(counts: np.ndarray) -> np.ndarray:
     """Return the mutual information of each pair of columns, in nats.
 
     Parameters
     ----------
-    Y : ndarray of shape (n, L)
-        0 and 1.
+    counts : ndarray of shape (L + 1, L + 1)
+        See :func:`counts_of`.
 
     Returns
     -------
     ndarray of shape (L, L)
     """
-    n = Y.shape[0]
-    Z = Y.astype(np.float64)
-    both = Z.T @ Z / n
-    on = Z.mean(axis=0)
+    both = counts[:-1, :-1] / counts[-1, -1]
+    on = both.diagonal()
     total = np.zeros_like(both)
     for a, b, joint in (
         (on, on, both),

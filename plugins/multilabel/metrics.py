@@ -13,6 +13,7 @@ from structsolve.evaluation.report import FIGURES, Report, of_argument, row_of
 from structsolve.evaluation.scorers import final_model
 from structsolve.examples.given import check_weights
 from structsolve.structure.pack import pack
+from structsolve.utils.arrays import plain_numbers
 
 __all__ = ["label_set_report"]
 
@@ -143,7 +144,7 @@ def _matrix(examples: Any) -> np.ndarray:
 
 def _indicators(y: Any, name: str) -> np.ndarray:
     with of_argument(name):
-        matrix = np.asarray(y.toarray() if hasattr(y, "toarray") else y)
+        matrix = plain_numbers(np.asarray(y.toarray() if hasattr(y, "toarray") else y))
     if matrix.ndim != 2 or matrix.dtype.kind not in "biuf" or not np.isin(matrix, (0, 1)).all():
         raise ValueError(f"{name}: expected rows of 0 and 1, one column for each label")
     return matrix.astype(bool)

@@ -15,9 +15,11 @@ from structsolve.plugins.mrf.graph_operators import NO_POWERS, common_graphs
 from structsolve.plugins.multilabel.labels import (
     MOST_FULL,
     column_names,
+    counts_of,
     indicators,
     label_groups,
     label_pairs,
+    learned_pairs,
 )
 from structsolve.potentials.weight_layout import Block, WeightLayout
 from structsolve.structure.base import Space, Structure
@@ -337,6 +339,44 @@ class MultilabelSpace(Space):
     def unpack_scores(self, flat: np.ndarray, examples: Examples) -> np.ndarray:
         """Return scores or marginals of labels as they are."""
         return flat
+
+    def learned(self, X: Any, examples: Examples) -> Any:
+        """Return what the space has from these data, besides classes.
+
+        Parameters
+        ----------
+        X : list
+        examples : Examples
+
+        Returns
+        -------
+        ndarray or None
+        """
+        L = len(self.classes_)
+        if learned_pairs(self.structure.edges, L) is None:
+            return None
+        return counts_of(examples.labels.reshape(-1, L))
+
+    def joined(self, learned: list[Any], classes: Any = None) -> Space:
+        """Return the space of shards of data.
+
+        Parameters
+        ----------
+        learned : list
+            Of each shard.
+        classes : ndarray, optional
+            Of all shards, if these are not those of this space.
+
+        Returns
+        -------
+        Space
+        """
+        choose = learned_pairs(self.structure.edges, len(self.classes_))
+        if choose is None:
+            return self
+        state, arrays = self.state()
+        arrays["edges"] = choose(np.sum(learned, axis=0))
+        return self.structure.space_from_state(state, arrays)
 
     def state(self) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
         """Return what ``space_from_state`` needs."""

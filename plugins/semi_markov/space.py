@@ -178,6 +178,39 @@ class SemiMarkovSpace(Space):
         state, arrays = super().state()
         return {**state, "longest": self.longest, "scheme": self.scheme}, arrays
 
+    def learned(self, X: Any, examples: Examples) -> int:
+        """Return what the space has from these data, besides classes.
+
+        Parameters
+        ----------
+        X : list
+        examples : Examples
+
+        Returns
+        -------
+        int
+        """
+        return self.longest
+
+    def joined(self, learned: list[int], classes: Any = None) -> Space:
+        """Return the space of shards of data.
+
+        Parameters
+        ----------
+        learned : list
+            Of each shard.
+        classes : ndarray, optional
+            Of all shards, if these are not those of this space.
+
+        Returns
+        -------
+        Space
+        """
+        state, arrays = self.state()
+        names = arrays["classes"] if classes is None else classes
+        longest = {"longest": max(learned)}
+        return self.structure.space_from_state(state | longest, arrays | {"classes": names})
+
     def pack(self, X: Any, Y: Any = None, unseen: str = "error") -> Examples:
         """Pack X and Y; see :meth:`structsolve.Space.pack`.
 

@@ -140,6 +140,7 @@ class Batches:
     def __init__(self, structure: Any, classes: Any = None):
         self.structure, self.classes = structure, classes
         self._kinds: dict[Any, _Kind] = {}
+        self._positions: dict[int, bool] = {}
         self._has_none = self.warned = False
 
     def read(
@@ -242,6 +243,30 @@ class Batches:
         node = kind.space.layout.node
         shape = shapes.get("node", shapes.get(node.name))
         return None if shape is None else kind.lead(shape, node, "node")
+
+    def has_positions(self, axes: int) -> bool:
+        """Return whether each row of node scores is that of a position.
+
+        Parameters
+        ----------
+        axes : int
+            Of the node scores.
+
+        Returns
+        -------
+        bool
+            False for pairs of a table, and where an example is one row.
+        """
+        if axes not in self._positions:
+            self._positions[axes] = True
+            try:  # whatever the number of classes, which may be unknown in a graph
+                made = Batches(self.structure, self.classes)
+                kind = made._kind({"node": (1,) * (axes - 1) + (2,)})
+                table = kind.space.layout.node.shape == (1,) and not kind.one_class
+                self._positions[axes] = not (kind.one_row or table)
+            except (TypeError, ValueError):
+                pass
+        return self._positions[axes]
 
     def labels_like_nodes(self, axes: int, classes: int) -> bool:
         """Return whether padded labels have the shape of the node scores without the last axis.

@@ -163,6 +163,8 @@ def read_column(values: Any) -> Any:
     """
     if hasattr(values, "to_numpy"):
         return values.to_numpy()
+    if hasattr(values, "tocsr"):  # pieces are rows
+        return values.tocsr()
     return values if hasattr(values, "shape") or isinstance(values, Sequences) else list(values)
 
 
@@ -255,7 +257,7 @@ def learn(data: tuple[Any, Any, Any], number: int, settings: dict[str, Any]) -> 
     -------
     dict
         ``classes`` (None if the structure has none), ``n_features``, ``n``, ``weight``,
-        ``nbytes``, ``space``.
+        ``nbytes``, ``space``, ``learned`` (what the space has from data besides classes).
 
     Raises
     ------
@@ -275,6 +277,7 @@ def learn(data: tuple[Any, Any, Any], number: int, settings: dict[str, Any]) -> 
         "n": examples.n,
         "weight": float(examples.n if weights is None else np.sum(weights)),
         "nbytes": sum(_nbytes(a) for a in vars(examples).values()),
+        "learned": space.learned(X, examples) if hasattr(space, "learned") else None,
         "space": space if number == 0 else None,
     }
 

@@ -339,7 +339,9 @@ class DaskStructuredSVM(BaseEstimator):
         classes = data.union(facts)
         refuse_too_large(client, sum(fact["nbytes"] for fact in facts))
         space = facts[0]["space"]
-        if classes is not None:
+        if hasattr(space, "joined"):
+            space = space.joined([fact["learned"] for fact in facts], classes)
+        elif classes is not None:
             wider = client.submit(data.widen, raw[0], classes, settings, pure=False)
             space = gathered(client, [wider], "reading a partition")[0]
         total = float(sum(fact["weight"] for fact in facts))
@@ -389,28 +391,31 @@ class DaskStructuredSVM(BaseEstimator):
     def _predict_array(self, X: Any, model: Any) -> Any:
         if X.ndim > 1:
             X = X.rechunk({axis: -1 for axis in range(1, X.ndim)})
-        structure = self.space_.structure
-        if getattr(structure, "label_sets", False):
-            shape: dict[str, Any] = {
-                "chunks": (X.chunks[0], (len(self.classes_),)),
-                "dtype": np.int64,
-            }
-        elif registry.is_single_node(structure):
-            shape = {"drop_axis": list(range(1, X.ndim)), "dtype": self.classes_.dtype}
-        else:
+        space = self.space_
+        sets = getattr(space.structure, "label_sets", False)
+        if not sets and not registry.is_single_node(space.structure):
             raise TypeError(
-                f"X is a dask array, whose labels under {structure.name!r} are none; give a bag or "
-                "a list of delayed partitions"
+                f"X is a dask array, whose labels under {space.structure.name!r} are none; give a "
+                "bag or a list of delayed partitions"
             )
-        return X.map_blocks(_predicted, model, meta=np.empty((0,), dtype=shape["dtype"]), **shape)
+        none = np.empty((0, len(self.classes_)), np.int64)
+        if not sets:  # one label of each row, which is a row of levels if y was a table
+            one = pack(space, np.zeros((1, space.layout.n_features)))
+            label = self._local._best_labels(self._local._model, space, one, True)
+            none = np.asarray(space.unpack(label, one))[:0]
+        axes: dict[str, Any] = {"drop_axis": list(range(1, X.ndim))}
+        if none.ndim > 1:
+            axes = {"chunks": (X.chunks[0], none.shape[1:])}
+        meta = np.empty((0,), dtype=none.dtype)
+        return X.map_blocks(_predicted, model, none, meta=meta, dtype=none.dtype, **axes)
 
 
 # The functions below run on workers.
 
 
-def _predicted(part: Any, model: StructuredSVM) -> Any:
+def _predicted(part: Any, model: StructuredSVM, none: Any = ()) -> Any:
     values = part if hasattr(part, "columns") else data.read_column(part)
-    return model.predict(values) if data.size_of(values) else []
+    return model.predict(values) if data.size_of(values) else none
 
 
 def _scored(part: tuple[Any, Any, Any], model: StructuredSVM) -> tuple[float, float]:

@@ -92,7 +92,8 @@ def flatten_rows(Y: Any, n: int) -> np.ndarray:
     except ValueError as error:
         if "inhomogeneous" not in str(error):
             raise
-        i = next(i for i, entry in enumerate(Y) if hasattr(entry, "__len__"))
+        sets = (hasattr(entry, "__len__") and not isinstance(entry, (str, bytes)) for entry in Y)
+        i = next(i for i, is_set in enumerate(sets) if is_set)
         raise ValueError(f"y, example {i}: found {Y[i]!r}, expected one class per row") from error
     if y.dtype.kind in "OT":
         kinds = {isinstance(label, str) for label in y}

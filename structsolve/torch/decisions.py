@@ -16,6 +16,7 @@ from .decision_operators import OfOperators
 from .layer import Backward, Given, Layer
 from .loss import reduced, truths
 from .masks import as_lengths
+from .tensors import refuse_transformed
 
 
 class Decision(Layer):
@@ -216,6 +217,8 @@ class _Interpolated(Backward):
     @staticmethod
     def backward(ctx: Any, *directions: torch.Tensor) -> Any:
         layer, given, tensors = ctx.layer, ctx.given, ctx.saved_tensors
+        for direction in directions:
+            refuse_transformed(direction, layer.label)
         # A shared block has a direction for each example, so it is no longer shared.
         moved = [t - layer.lam * d for t, d in zip(tensors, directions)]
         gradients = []

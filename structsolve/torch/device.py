@@ -13,7 +13,7 @@ from typing import Any
 
 import torch
 
-from .masks import kept_positions, moved_ahead
+from .masks import as_lengths, kept_positions, moved_ahead
 
 _always: ContextVar[bool | None] = ContextVar("structsolve_on_device", default=None)
 
@@ -189,7 +189,7 @@ def on_device_or_none(
         shapes["edge"] = (n, longest - 1, *space.layout.edge.shape)
     if any(0 in t.shape or shapes.get(name) != tuple(t.shape) for name, t in named.items()):
         return None
-    given = [None if a is None else torch.as_tensor(a) for a in (lengths, mask, labels)]
+    given = [as_lengths(array) for array in (lengths, mask, labels)]
     for array, shape in zip(given, ((n,), (n, longest), (n, longest))):
         if array is not None and (array.shape != shape or array.is_floating_point()):
             return None
@@ -213,7 +213,7 @@ def marginals_on_device(batch: OnDevice, named: dict[str, torch.Tensor]) -> Any:
     """
     leaves, n = {}, batch.n
     graph = torch.is_grad_enabled() and any(t.requires_grad for t in named.values())
-    with torch.enable_grad():
+    with torch.inference_mode(False), torch.enable_grad():
         for name, tensor in batch.scores.items():
             shared = name not in ("node", "edge")
             own = tensor.expand(n, *tensor.shape) if shared else tensor

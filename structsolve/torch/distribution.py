@@ -13,7 +13,7 @@ from . import distribution_operators, operators
 from ._second import sealed
 from .layer import Backward, Given, Layer
 from .loss import as_labels, truths
-from .tensors import DOUBLES
+from .tensors import DOUBLES, refuse_transformed
 
 
 class Distribution(NumberMethods[torch.Tensor], Layer):
@@ -169,6 +169,7 @@ class Distribution(NumberMethods[torch.Tensor], Layer):
         -------
         list of Tensor, or None if not needed
         """
+        refuse_transformed(factor, self.label)
         operands = self._operands(given, labels, others)
         operands["weights"] = factor.detach().cpu().double().expand(given.n).numpy()
         both, answer = [given.tensors, others], []

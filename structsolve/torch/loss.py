@@ -16,7 +16,7 @@ from ._second import Gradient, once
 from .device import on_device_or_none
 from .layer import Backward, Given, Layer
 from .masks import as_lengths, by_position, kept_positions, known, moved_ahead, sizes_of
-from .tensors import DOUBLES
+from .tensors import DOUBLES, refuse_transformed
 
 
 class StructuredLoss(Layer):
@@ -168,13 +168,15 @@ class StructuredLoss(Layer):
     ) -> torch.Tensor:
         """Return the loss by operators; shapes do not depend on values."""
         number, tensors, names = self.operands(scores, examples, graphs)
-        labels, lengths, mask = torch.as_tensor(labels), as_lengths(lengths), as_lengths(mask)
+        labels, lengths, mask = (as_lengths(given) for given in (labels, lengths, mask))
         blocks = names.split("\n")
         name = blocks.index("node") if "node" in blocks else -1
-        if name >= 0 and by_position(labels, tensors[name]):
+        node = tensors[max(name, 0)]
+        positions = name >= 0 and operators.has_positions(number, node.ndim)
+        if positions and by_position(labels, node):
             keep = kept_positions(labels, self.ignore_index, lengths, mask)
             if keep is not None and keep.ndim == 2 and "edge" not in blocks:
-                tensors[name], labels, lengths = moved_ahead(tensors[name], labels, keep)
+                tensors[name], labels, lengths = moved_ahead(node, labels, keep)
                 mask = None
             elif keep is not None:
                 lengths, mask = None, keep
@@ -405,6 +407,7 @@ class _Value(Backward):
             return None, None, None, *known
         weights = layer.weights(given)
         if factor.ndim:
+            refuse_transformed(factor, layer.label)
             first = factor[0]
             if bool((factor == first).all()):
                 factor = first

@@ -135,7 +135,7 @@ def by_position(labels: Any, node: Any) -> bool:
 
 
 def as_lengths(given: Any) -> torch.Tensor | None:
-    """Return lengths or a mask as a tensor, for operators.
+    """Return lengths, a mask or labels as a tensor, for operators.
 
     Parameters
     ----------
@@ -144,8 +144,13 @@ def as_lengths(given: Any) -> torch.Tensor | None:
     Returns
     -------
     Tensor or None
+        Integers in 64 bits: in eight, 156 is -100, and torch hardly computes with unsigned ones.
     """
-    return None if given is None else torch.as_tensor(given)
+    if given is None:
+        return None
+    tensor = torch.as_tensor(given)
+    whole = not (tensor.is_floating_point() or tensor.is_complex() or tensor.dtype == torch.bool)
+    return tensor.long() if whole else tensor
 
 
 def kept_positions(labels: Any, ignored: int | None, lengths: Any, mask: Any) -> Any:

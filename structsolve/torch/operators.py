@@ -151,6 +151,23 @@ def blocks(layer: int, tensors: Any, names: str) -> list[Any]:
     return [own[name] if name in own else getattr(layout, name) for name in shapes]
 
 
+@torch.compiler.assume_constant_result  # no guards on what a layer has cached
+def has_positions(layer: int, axes: int) -> bool:
+    """Return whether each row of a layer's node scores is that of a position.
+
+    Parameters
+    ----------
+    layer : int
+    axes : int
+        Of the node scores.
+
+    Returns
+    -------
+    bool
+    """
+    return bool(layers[layer]._batches.has_positions(axes))
+
+
 def kinds(layer: int, tensors: Any, names: str) -> list[str]:
     """Return what each of an operator's tensors scores.
 

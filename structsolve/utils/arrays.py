@@ -253,6 +253,32 @@ def checked_array(
     return x if x.size else np.zeros(1, dtype)
 
 
+def plain_numbers(values: np.ndarray) -> np.ndarray:
+    """Return numbers that are objects, as data frames of several or nullable types give them.
+
+    Parameters
+    ----------
+    values : ndarray
+
+    Returns
+    -------
+    ndarray
+        Of numbers if all entries are, else `values`.
+
+    Examples
+    --------
+    >>> plain_numbers(np.array([[True, 1], [0, 1]], dtype=object)).tolist()
+    [[1, 1], [0, 1]]
+    """
+    if values.dtype != object:
+        return values
+    try:
+        numbers = np.array(values.tolist())
+    except ValueError:  # rows of several lengths
+        return values
+    return numbers if numbers.dtype.kind in "biuf" else values
+
+
 def n_rows(values: Any) -> int:
     """Return the number of rows of an array, a sparse matrix or a sequence.
 

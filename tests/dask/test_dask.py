@@ -272,9 +272,20 @@ def test_label_sets_and_sparse_partitions(client):
     X, _ = plane()
     Y = (X[:, :3] > 0).astype(int)
     model = DaskStructuredSVM("multilabel", n_shards=3, alpha=0.05, tol=0.02, client=client)
-    model.fit(lazily(sp.csr_matrix(X), 1), lazily(Y, 1))
-    predicted = model.predict(da.from_array(X, chunks=(30, 5)))
+    model.fit([dask.delayed(sp.coo_matrix(X), traverse=False)], lazily(Y, 1))
+    predicted = model.predict(da.from_array(X, chunks=((30, 0, 60), 5)))
     assert predicted.shape == (90, 3)
+    assert np.array_equal(predicted.compute(), model.to_local().predict(X))
+
+
+def test_tables_of_levels_whose_shards_have_other_paths(client):
+    X, y = plane()
+    Y = np.array([["a", "x"], ["b", "y"], ["b", "z"]])[np.sort(y)]
+    model = DaskStructuredSVM("dag", n_shards=3, alpha=0.1, client=client)
+    model.fit(lazily(X), lazily(Y))
+    assert model.classes_.tolist() == ["x", "y", "z"]
+    predicted = model.predict(da.from_array(X, chunks=((30, 0, 60), 5)))
+    assert predicted.shape == (90, 2)
     assert np.array_equal(predicted.compute(), model.to_local().predict(X))
 
 

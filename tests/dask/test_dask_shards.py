@@ -8,7 +8,7 @@ from solver_cases import check_bounds, word_data
 
 import structsolve
 from structsolve import Problem
-from structsolve.dask import ConsensusADMM
+from structsolve.dask import ConsensusADMM, data
 from structsolve.dask.consensus import ShardedConsensusRun
 from structsolve.dask.cuts import ShardedCuttingPlaneRun
 from structsolve.dask.engine import LocalEngine
@@ -52,6 +52,49 @@ def sharded(name, n_shards, n=18, seed=0, weights=None, **settings):
         shards.append(RemoteShard(problem, k, weights.sum(), weights[picks].sum(), seed=3))
     engine = LocalEngine(shards)
     return whole, RemoteProblem(engine, space, engine.ask("facts").each, penalize)
+
+
+def _segments(rng, n):
+    long = np.sort(rng.integers(1, 4, n))
+    return [rng.normal(size=(k, 2)) for k in long], [[(0, int(k), "AB"[k % 2])] for k in long]
+
+
+def _pictures(rng, n):
+    X = [rng.normal(size=rng.integers(1, 4, 2)) * (1 + i) for i in range(n)]
+    return X, [(x > 0).astype(int) for x in X]
+
+
+def _label_sets(rng, n):
+    Y = rng.integers(0, 2, (n, 9))
+    Y[: n // 2, 1], Y[n // 2 :, 2] = Y[: n // 2, 0], Y[n // 2 :, 0]
+    return rng.normal(size=(n, 2)), Y
+
+
+def _levels(rng, n):
+    paths = [["a", "x"], ["b", "x"], ["a", ""], ["c", "y"], ["b", "z"]]
+    return rng.normal(size=(n, 2)), np.array(paths)[np.arange(n) * 5 // n]
+
+
+@pytest.mark.parametrize(
+    "name, draw",
+    [
+        ("semi-markov", _segments),
+        ("grid:contrast=gaussian", _pictures),
+        ("multilabel:edges=tree", _label_sets),
+        ("multilabel", _label_sets),
+        ("dag", _levels),
+    ],
+)
+def test_what_spaces_learn_is_that_of_all_shards(name, draw):
+    X, Y = draw(np.random.default_rng(0), 100)
+    settings = {"structure": name, "fit_intercept": True, "plugins": []}
+    shards = [(rows(X, p), rows(Y, p), None) for p in np.array_split(np.arange(100), 4)]
+    facts = [data.learn(shard, k, settings) for k, shard in enumerate(shards)]
+    joined = facts[0]["space"].joined([fact["learned"] for fact in facts], data.union(facts))
+    whole = structsolve.get_structure(name).make_space(X, Y)[0]
+    assert str(joined.state()) == str(whole.state())
+    assert str(joined.state()) != str(facts[0]["space"].state())
+    assert joined.pack(X, Y).labels.size == whole.pack(X, Y).labels.size
 
 
 def start(problem, alpha=ALPHA, tol=1e-3):

@@ -1,5 +1,6 @@
 """Layers under torch.compile, torch.export and torch.func: graphs without breaks, equal answers."""
 
+import contextlib
 import copy
 import warnings
 
@@ -19,6 +20,7 @@ from structsolve.torch import (  # noqa: E402
     StructuredLoss,
     decode,
     loss_operators,
+    on_device,
 )
 from structsolve.torch.decoding import best_labels_of  # noqa: E402
 
@@ -56,6 +58,9 @@ def test_losses_of_other_structures(reduction):
         ("dependency", (2, 4, 3), torch.tensor([[0, 1, 2], [2, 0, 2]])),
         ("multilabel", (3, 4), torch.tensor([[0, 1, 0, 1], [1, 1, 0, 0], [0, 0, 0, 1]])),
         ("grid", (2, 2, 3, 3), torch.zeros(2, 2, 3, dtype=int)),
+        ("permutation", (2, 3, 3), torch.tensor([[0, 2, 1], [2, 1, 0]])),
+        ("permutation:kind=matching", (2, 2, 3), torch.tensor([[0, 2], [2, 1]])),
+        ("alignment", (2, 3, 2), torch.tensor([[0, 1, 2], [0, 0, 1]])),
     ):
         layer = StructuredLoss(structure, reduction=reduction)
         scores = torch.randn(shape, requires_grad=True)
@@ -177,6 +182,21 @@ def test_sizes_may_be_dynamic():
         for shape in ((3, 6, 3), (7, 4, 3)):
             args = draw(shape=shape)
             assert torch.allclose(graph(*args), step(*args))
+
+
+@pytest.mark.parametrize("graph", [compiled, on_device])
+def test_any_type_of_integers(graph):
+    layer, node = StructuredLoss("chain", "crf"), torch.randn(2, 4, 200)
+    labels = torch.tensor([[0, 156, 199, 1], [3, 4, 5, 6]])  # in eight bits 156 equals -100
+    expected = layer(node, labels), layer(node, labels, [3, 4])
+    with on_device() if graph is on_device else contextlib.nullcontext():
+        for dtype in (torch.uint8, torch.uint16, torch.uint64):
+            loss = layer if graph is on_device else graph(layer)
+            given = labels.to(dtype)
+            lengths = torch.tensor([3, 4]).to(dtype)
+            torch.testing.assert_close((loss(node, given), loss(node, given, lengths)), expected)
+            mask = torch.ones(2, 4).to(dtype)
+            torch.testing.assert_close(loss(node, given, mask=mask), expected[0])
 
 
 def test_export():

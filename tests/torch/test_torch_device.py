@@ -126,9 +126,13 @@ def test_marginals_and_their_derivatives(seed, used):
     scores, _, lengths = draw(seed)
     layer = Marginals("chain")
     compare(both(lambda: layer(scores, lengths), scores))
-    with on_device(), torch.no_grad():
-        alone = layer({"node": scores["node"], "transition": scores["transition"]}, lengths)
-    assert not alone["node"].requires_grad and len(used) == 2
+    few = {"node": scores["node"], "transition": scores["transition"]}
+    for without in (torch.no_grad, torch.inference_mode):
+        with on_device(), without():
+            alone = layer(few, lengths)
+        assert not alone["node"].requires_grad
+        torch.testing.assert_close(alone, layer(few, lengths))
+    assert len(used) == 3
 
 
 def test_masks_with_holes_and_ignored_labels(used):

@@ -1,5 +1,7 @@
 """Second derivatives of layers: compared with differences if they exist, errors otherwise."""
 
+import functools
+
 import numpy as np
 import pytest
 from checks import refused
@@ -7,7 +9,7 @@ from checks import refused
 torch = pytest.importorskip("torch", reason="needs the extra [torch]")
 
 import torch_cases  # noqa: E402
-from torch.autograd.functional import hessian, hvp, jvp, vhp  # noqa: E402
+from torch.autograd.functional import hessian, hvp, jacobian, jvp, vhp  # noqa: E402
 from torch_cases import CASES, GIBBS  # noqa: E402
 
 from structsolve import registry  # noqa: E402
@@ -15,6 +17,7 @@ from structsolve.batch import Scores, hessian_product, score_space  # noqa: E402
 from structsolve.surrogates import MaxMin, MicroF1, SparseMAP  # noqa: E402
 from structsolve.torch import (  # noqa: E402
     BlackboxDiff,
+    Distribution,
     Marginals,
     PerturbedArgmax,
     SPOPlus,
@@ -269,6 +272,25 @@ def test_other_ways_to_differentiate_raise_or_agree():
     assert torch.allclose(torch.func.grad(value)(scores), slope)
     assert torch.allclose(torch.func.vmap(value)(scores[None]), value(scores)[None])
     assert torch.allclose(torch.func.jacrev(torch.func.grad(value))(scores), exact)
+
+
+@pytest.mark.parametrize(
+    "call",
+    [
+        lambda s: StructuredLoss("chain", reduction="none")(s, torch.zeros(2, 2).long()),
+        lambda s: Distribution("chain").entropy(s),
+        lambda s: BlackboxDiff("chain")(s),
+        lambda s: Marginals("chain")(s),
+    ],
+)
+def test_backward_passes_for_many_vectors_at_once_are_refused_by_name(call):
+    scores = torch.randn(2, 2, 2).double()
+    for vectorize in (True, False):
+        make = functools.partial(jacobian, call, scores, vectorize=vectorize)
+        if vectorize:
+            refused("'chain'.* takes tensors of numbers", make, error=NotImplementedError)
+        else:
+            assert make().shape[-3:] == scores.shape
 
 
 @pytest.mark.parametrize("make", [PerturbedArgmax, BlackboxDiff, Marginals])

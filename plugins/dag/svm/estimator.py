@@ -359,7 +359,8 @@ class HierarchicalSVM(LearnedFitting):
         dict of str to object
         """
         params = self.get_params(deep=False)
-        params["hierarchy"] = self.space_.structure.saved_params()["hierarchy"]
+        if self.hierarchy is not None:  # else it was learned
+            params["hierarchy"] = self.space_.structure.saved_params()["hierarchy"]
         return params
 
 

@@ -216,7 +216,8 @@ def test_forms_of_labels():
     expected = model.predict(X).tolist()
     lists = [[name for name, on in zip(h.nodes.tolist(), row) if on] for row in Y]
     frame = pandas.DataFrame(Y, columns=h.nodes)
-    for form in (Y.astype(bool), Y.astype(float), sparse.csr_matrix(Y), frame, lists):
+    mixed = frame.astype({"a": "Int8", "b": bool})
+    for form in (Y.astype(bool), Y.astype(float), sparse.csr_matrix(Y), frame, mixed, lists):
         assert (
             StructuredSVM(DagStructure(TREE), tol=0.1).fit(X, form).predict(X).tolist() == expected
         )

@@ -6,6 +6,7 @@ import pickle
 import numpy as np
 import pytest
 from checks import refused
+from sklearn.base import clone
 from sklearn.metrics import accuracy_score, f1_score
 from sklearn.model_selection import GridSearchCV, KFold, cross_val_score
 
@@ -71,6 +72,8 @@ def test_hierarchies_are_learned_and_paths_come_back(kind, tmp_path):
         again = other.predict(X)
         assert again.dtype == Y.dtype and (again == guess).all()
         assert other.score(X, Y) == 1
+        some = Y[:, 0] != "animal"  # trains again, on other paths
+        assert (clone(other).fit(X[some], Y[some]).predict(X[some]) == Y[some]).all()
 
 
 def rows_of(Y):

@@ -278,6 +278,8 @@ def test_many_labels_are_trained_on_some_rows(data, monkeypatch):
     [
         (2 * np.eye(300), "not 0 and 1 alone"),
         (np.eye(300)[:, :2] / 2, "not 0 and 1 alone"),
+        (np.full((300, 2), "a"), "not 0 and 1 alone"),
+        (np.full((300, 2), None), "not 0 and 1 alone"),
         (np.eye(299), "inconsistent numbers of samples: 300 rows of X, 299"),
         (sp.csr_matrix((300, 1)), "found 1 labels, expected at least 2"),
         ([[]] * 300, "found no label in any row"),
@@ -306,6 +308,7 @@ def test_solvers_of_one_class_per_row_refuse_several(data, settings):
 def test_methods_of_one_class_per_row_refuse_several(data):
     X, Y = data
     model = ExtremeSVM().fit(X, Y)
+    assert model.score(X, Y.astype(object)) == model.score(X, Y)  # as frames of several types
     refused("calibrate: the model was trained on rows of several labels", model.calibrate, X, Y)
     refused("y: found one class per row, but the model was", model.score, X, np.arange(300) % 12)
     refused("y has 3 columns of labels, expected 12", model.score, X, Y[:, :3])

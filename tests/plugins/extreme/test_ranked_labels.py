@@ -20,7 +20,8 @@ def case(rng):
 
 def forms(Y):
     lists = [np.flatnonzero(row).tolist() for row in Y]
-    return [Y, Y.astype(int), sp.csr_matrix(Y), sp.coo_matrix(Y), lists, list(map(set, lists))]
+    matrices = [Y, Y.astype(int), Y.astype(object), sp.csr_matrix(Y), sp.coo_matrix(Y)]
+    return [*matrices, lists, list(map(set, lists))]
 
 
 def test_precision_counts_the_true_labels_among_the_first():
@@ -51,6 +52,16 @@ def test_propensity_precision_is_relative_to_the_best_ranking():
             given = propensity_precision_at_k(y, ranked, k, y_train=other, a=a, b=b)
             assert given == pytest.approx(expected)
             assert 0 <= given <= 1 + 1e-12
+
+
+@pytest.mark.parametrize("y", [[[3, 5], [1, 2]], [["a", "b"], ["a", "c"]], [[None, 1], [0, 1]]])
+def test_arrays_of_labels_are_no_indicators(y):
+    best = np.array([[0, 1], [1, 0]])
+    refused(
+        "y_true: found an array that is not 0 and 1 alone", precision_at_k, np.array(y), best, 2
+    )
+    many = np.array(y * 2)
+    refused("y_train: ", propensity_precision_at_k, [[0], [1]], best, 1, y_train=many)
 
 
 def test_names_are_labels_too():

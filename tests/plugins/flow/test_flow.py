@@ -138,6 +138,7 @@ def test_trains_and_saves(tmp_path):
     often = np.repeat(np.arange(80), weight)
     for one in (model, risk, continuous):
         assert np.isclose(one.score(X, Y, weight), one.score(X[often], Y[often]))
+        assert one.score(X, Y.astype(object)) == one.score(X, Y)  # as frames of several types
         again = reloaded(one, tmp_path)
         assert np.allclose(again.predict(X), one.predict(X))
 

@@ -198,6 +198,7 @@ class TestSpace:
             ([2.0, 1.25, 0.5], "y, example 1: Unknown label type: continuous: found 1.25"),
             ([[0, 1], [1, 0], [1, 1]], "y should be a 1d array"),
             ([0, [1, 0], 1], r"y, example 1: found \[1, 0\], expected one class per row"),
+            (["a", "b", ["a", "b"]], r"y, example 2: found \['a', 'b'\], expected one class"),
             (None, "requires y to be passed, but the target y is None"),
             ([0, 1], "inconsistent numbers of samples: 3 rows of X, 2 labels"),
             ([0.0, np.inf, 1.0], "y, example 1: Input y contains infinity"),

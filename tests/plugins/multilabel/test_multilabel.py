@@ -18,7 +18,7 @@ import structsolve
 from structsolve import StructuredSVM
 from structsolve.lp import ask_oracle
 from structsolve.plugins.multilabel import MultilabelStructure
-from structsolve.plugins.multilabel.labels import chow_liu, mutual_information
+from structsolve.plugins.multilabel.labels import chow_liu, counts_of, mutual_information
 from structsolve.structure import calls
 from structsolve.structure.ask import ask_loss, ask_power, make_layout
 from structsolve.testing import check_structure
@@ -178,7 +178,9 @@ def test_forms_of_input():
     expected = StructuredSVM("multilabel", tol=0.1).fit(X, Y).predict(X).tolist()
     names = ["rain", "snow", "sun", "wind"]
     frame = pandas.DataFrame(Y, columns=names)
-    for form in (Y.tolist(), Y.astype(bool), Y.astype(float), sparse.csr_matrix(Y), frame):
+    plain = Y.tolist(), Y.astype(bool), Y.astype(float), Y.astype(object), sparse.csr_matrix(Y)
+    mixed = frame.astype({"snow": bool, "sun": "Int8", "wind": "boolean"})
+    for form in (*plain, mixed, frame):
         model = StructuredSVM("multilabel", tol=0.1).fit(X, form)
         assert model.predict(sparse.csr_matrix(X)).tolist() == expected
     assert model.classes_.tolist() == names
@@ -261,7 +263,7 @@ def test_mutual_information_by_its_definition():
     rng = np.random.default_rng(1)
     Y = rng.integers(0, 2, (50, 4))
     Y[:, 3] = 1
-    information = mutual_information(Y)
+    information = mutual_information(counts_of(Y))
     for u, v in np.ndindex(4, 4):
         expected = 0.0
         for a, b in np.ndindex(2, 2):
@@ -277,8 +279,8 @@ def test_chow_liu_is_a_maximum_spanning_tree(seed):
     L = int(rng.integers(1, 9))
     Y = rng.integers(0, 2, (30, L))
     Y[:, rng.integers(L)] = Y[:, rng.integers(L)]
-    edges = chow_liu(Y)
-    information = mutual_information(Y)
+    edges = chow_liu(counts_of(Y))
+    information = mutual_information(counts_of(Y))
     graph = nx.Graph()
     graph.add_weighted_edges_from(
         (u, v, information[u, v]) for u in range(L) for v in range(u + 1, L)
@@ -419,7 +421,7 @@ def test_default_pairs_keep_to_a_budget():
     Y = (rng.random((60, 20)) < rng.random((60, 1)) ** 3).astype(int)  # rows of many labels, of few
     space, _ = MultilabelStructure().make_space(np.zeros((60, 1)), Y)
     assert len(space.edges_) == 40
-    information = mutual_information(Y)
+    information = mutual_information(counts_of(Y))
     kept = information[tuple(space.edges_.T)]
     assert (np.sort(information[np.triu_indices(20, 1)])[-40:] == np.sort(kept)).all()
     many = MultilabelStructure().make_space(np.zeros((50_000, 1)), np.tile(Y, (834, 1))[:50_000])

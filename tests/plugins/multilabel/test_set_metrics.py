@@ -200,6 +200,7 @@ def test_figures_are_those_of_scikit_learn_and_of_one_label_too(n_labels):
         true, pred = (rng.random((n, n_labels)) < rng.choice([0, 0.3, 0.9]) for _ in range(2))
         weight = rng.integers(0, 3, n) + 0.5 if rng.random() < 0.5 else None
         report = label_set_report(true.astype(float), pred.astype(int).tolist())
+        assert str(label_set_report(true.astype(object), pred)) == str(report)
         rows = [[row[k] for k in (*FIGURES, "support")] for row in report["per_class"].values()]
         for average, expected in counted(true, pred, weight).items():
             got = figures(true, pred, average, weight)
