@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 
 from .. import registry
+from ..structure.python_operators import PythonOracle
 from ..surrogates.given_marginals import holds_marginals
 from ..utils.params import check_types
 from .base import Solver
@@ -65,8 +66,9 @@ BENT_SOFT, SOME = 15.0, 100
 LEFT = 0.45
 # That share is of about so many examples.  A sweep fits weights badly that have fewer nodes.
 ASKED, NODES_A_WEIGHT = 300, 4
-# Marginals may take this many times the oracle's memory: on wide graphs they take far longer.
-WIDE = 8
+# Marginals may take so many numbers for each score, and a few bytes more: on graphs with cycles
+# they take more, and longer than several cuts.
+WIDE, SPARE = 6, 256
 # Shards, whatever the threads are, and the relative gap at which BCFW takes over: chosen by trials
 # (``benchmarks/solver_auto.py``).  More shards need more rounds; later rounds gain little.
 SHARDS, FINISH = 2, 0.01
@@ -79,9 +81,9 @@ class Auto(BCFW):
     for rows with one of K classes if, after one sweep of exact steps, half of the dual variables of
     wrong classes are above 0, or .3 of them with 100 rows and more for each weight: no model
     separates such classes.  For labels that share parts it is ``Smoothing()``, too, where the
-    number below is 15 or more, marginals are exact and about as cheap as the best label, there are
-    four nodes for each weight, and after one sweep the best multiple of its average leaves .45 of
-    the margin of zero weights: no model fits such labels.  Else it is
+    number below is 15 or more, marginals are exact and take little memory (not those of graphs with
+    cycles), there are four nodes for each weight, and after one sweep the best multiple of its
+    average leaves .45 of the margin of zero weights: no model fits such labels.  Else it is
     ``ConsensusADMM(n_shards=2, finish=0.01)``, or ``LBFGS(steps=5)`` for ``"crf"`` and features
     with a tenth of all entries, where
 
@@ -268,7 +270,9 @@ def _fits_badly(problem: Problem, alpha: float, n_jobs: int) -> bool:
     """Return whether a sweep's average leaves much of the margin, which can be smoothed quickly."""
     tall = problem.n_nodes >= NODES_A_WEIGHT * problem.dim
     soft = soft_margin(problem) if tall and not groups_of(problem) else None
-    if soft is None or soft.projection.work_bytes > WIDE * max(problem.oracle.work_bytes, 256):
+    if soft is None or isinstance(problem.oracle, PythonOracle):  # whose calls take all the time
+        return False
+    if soft.projection.work_bytes > 8 * WIDE * soft.layout.max_theta + SPARE:
         return False
     start = Start(problem, alpha, np.random.default_rng(0), n_jobs)
     sweep = BCFW(cached_passes=0).start(start)

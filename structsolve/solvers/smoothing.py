@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from ..surrogates._soft_margin import SoftMargin
-from .base import Solver
+from .base import Solver, other_solvers
 from .lbfgs import LBFGS, LBFGSRun
 from .problem import Problem
 from .run import Run, Start, checked_weights
@@ -73,7 +73,7 @@ class Smoothing(Solver):
                 f"solver {self.name!r} needs the surrogate 'margin', a loss that decomposes, the "
                 "structure's own oracle and exact marginals, as those of surrogate 'crf'; found "
                 f"{problem.surrogate_name!r}, the loss {type(problem.loss).__name__} and the "
-                f"structure {problem.space.structure.name!r}; use solver='bcfw'"
+                f"structure {problem.space.structure.name!r}; use {other_solvers(problem)}"
             )
 
 

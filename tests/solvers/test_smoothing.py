@@ -8,6 +8,7 @@ import pytest
 from checks import refused, same_run, stopped_after
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from python_structures import py_chain
 from reference.objectives import primal
 from scipy.special import logsumexp, softmax
 from sklearn.datasets import make_classification
@@ -357,7 +358,9 @@ def test_the_default_takes_it_for_sequences_and_trees_that_no_model_fits(structu
 
 def test_what_a_sweep_leaves_decides(monkeypatch):
     assert taken(chains()) == "smoothing"
-    for other in (chains(noise=0.3), chains(99)):
+    in_python = Problem(*py_chain().make_space(*noisy()))  # whose calls take all the time
+    assert soft_margin(in_python) is not None
+    for other in (chains(noise=0.3), chains(99), in_python):
         assert taken(other) != "smoothing"
     assert taken(chains(100)) == "smoothing"
     assert taken(chains(), alpha=1.0) == "bcfw"
@@ -365,12 +368,24 @@ def test_what_a_sweep_leaves_decides(monkeypatch):
     assert choose_solver(Auto(), chains(), 1e-3, n_jobs=3).name == "smoothing"
     problem = chains()
     ratio = choose._bend(problem, 1e-3, 1)
-    wide = soft_margin(problem).projection.work_bytes / max(problem.oracle.work_bytes, 256)
+    soft = soft_margin(problem)
+    wide = (soft.projection.work_bytes - choose.SPARE) / (8 * soft.layout.max_theta)
     for name, least, sign in (("BENT_SOFT", ratio, 1), ("WIDE", wide, -1)):
         for factor in (1, 1 + sign * 1e-9):
             with monkeypatch.context() as patch:
                 patch.setattr(choose, name, least * factor)
                 assert (taken(problem) == "smoothing") == (factor == 1)
+
+
+def test_graphs_with_cycles_take_cuts():
+    """Marginals of a square have four numbers for each score, those of wider pictures more."""
+    rng = np.random.default_rng(0)
+    for side, taken_ in ((2, True), (6, False)):
+        Y = rng.integers(2, size=(150, side, side))
+        X = np.eye(2)[Y] + 3 * rng.normal(size=(150, side, side, 2))
+        problem = Problem(*structsolve.get_structure("grid").make_space(list(X), list(Y)))
+        assert soft_margin(problem) is not None
+        assert (taken(problem, 1e-5) == "smoothing") == taken_
 
 
 def test_the_share_that_is_left_is_that_of_a_sample(monkeypatch):

@@ -210,7 +210,7 @@ def test_what_has_a_solver_of_its_own(name, more, taken):
     [
         ("none", "hamming", "bcfw"),  # exact steps
         ([(0, 1)], "hamming", "bcfw"),  # two groups, with steps of their own
-        ([(0, 1), (1, 2)], "hamming", "smoothing"),
+        ([(0, 1), (1, 2)], "hamming", "cutting-plane"),
         ([(0, 1)], "zero-one", "cutting-plane"),  # which is no sum over the groups
     ],
 )
