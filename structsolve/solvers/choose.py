@@ -64,8 +64,11 @@ BENT_SOFT, SOME = 15.0, 100
 # ... if the best multiple of one sweep's average leaves this share of the margin of zero weights:
 # no model fits such data, and very many labels of each example stay within the margin.
 LEFT = 0.45
-# That share is of about so many examples.  A sweep fits weights badly that have fewer nodes.
-ASKED, NODES_A_WEIGHT = 300, 4
+# ... and its dual at most this share: visits one at a time need few passes else.
+PROVED = 0.02
+# The share that is left is of about so many examples.  A sweep fits weights badly that have fewer
+# nodes.
+ASKED, NODES_A_WEIGHT = 300, 10
 # Marginals may take so many numbers for each score, and a few bytes more: on graphs with cycles
 # they take more, and longer than several cuts.
 WIDE, SPARE = 6, 256
@@ -82,8 +85,9 @@ class Auto(BCFW):
     wrong classes are above 0, or .3 of them with 100 rows and more for each weight: no model
     separates such classes.  For labels that share parts it is ``Smoothing()``, too, where the
     number below is 15 or more, marginals are exact and take little memory (not those of graphs with
-    cycles), there are four nodes for each weight, and after one sweep the best multiple of its
-    average leaves .45 of the margin of zero weights: no model fits such labels.  Else it is
+    cycles), there are ten nodes for each weight, and after one sweep the dual is at most .02 of
+    the margin of zero weights, of which the best multiple of the sweep's average leaves .45: no
+    model fits such labels, and it takes many passes to prove it.  Else it is
     ``ConsensusADMM(n_shards=2, finish=0.01)``, or ``LBFGS(steps=5)`` for ``"crf"`` and features
     with a tenth of all entries, where
 
@@ -284,7 +288,8 @@ def _fits_badly(problem: Problem, alpha: float, n_jobs: int) -> bool:
         float(problem.weights @ surrogate_bounds(problem, times * average, n_jobs, every=every)[0])
         for times in (0.0, 0.3, 1.0)
     ]
-    return min(values) >= LEFT * values[0] > 0
+    zero = values[0] / max(float(problem.weights[::every].sum()), 1e-300)
+    return min(values) >= LEFT * values[0] > 0 and sweep.dual <= PROVED * zero
 
 
 def _is_filled(features: Any) -> bool:

@@ -360,9 +360,9 @@ def test_what_a_sweep_leaves_decides(monkeypatch):
     assert taken(chains()) == "smoothing"
     in_python = Problem(*py_chain().make_space(*noisy()))  # whose calls take all the time
     assert soft_margin(in_python) is not None
-    for other in (chains(noise=0.3), chains(99), in_python):
+    for other in (chains(noise=0.3), chains(99, length=12), in_python):
         assert taken(other) != "smoothing"
-    assert taken(chains(100)) == "smoothing"
+    assert taken(chains(100, length=12)) == "smoothing"
     assert taken(chains(), alpha=1.0) == "bcfw"
     assert choose_solver(Auto(), chains(), 1e-3, even=True).name != "smoothing"
     assert choose_solver(Auto(), chains(), 1e-3, n_jobs=3).name == "smoothing"
@@ -370,11 +370,19 @@ def test_what_a_sweep_leaves_decides(monkeypatch):
     ratio = choose._bend(problem, 1e-3, 1)
     soft = soft_margin(problem)
     wide = (soft.projection.work_bytes - choose.SPARE) / (8 * soft.layout.max_theta)
-    for name, least, sign in (("BENT_SOFT", ratio, 1), ("WIDE", wide, -1)):
-        for factor in (1, 1 + sign * 1e-9):
+    tall = problem.n_nodes / problem.dim
+    sweep = begin(BCFW(cached_passes=0), problem, 1e-3)
+    proved = sweep.step()["dual"] / float(problem.weights @ problem.bounds(0 * sweep.loop.w)[0])
+    for name, least, sign in (
+        ("BENT_SOFT", ratio, 1),
+        ("WIDE", wide, -1),
+        ("NODES_A_WEIGHT", tall, 1),
+        ("PROVED", proved, -1),
+    ):
+        for factor in (1 - sign * 1e-9, 1 + sign * 1e-9):
             with monkeypatch.context() as patch:
                 patch.setattr(choose, name, least * factor)
-                assert (taken(problem) == "smoothing") == (factor == 1)
+                assert (taken(problem) == "smoothing") == (factor == 1 - sign * 1e-9)
 
 
 def test_graphs_with_cycles_take_cuts():
