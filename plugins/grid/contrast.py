@@ -121,8 +121,7 @@ def mean_squared_contrast(pictures: Sequence[np.ndarray], neighbours: int) -> fl
     >>> mean_squared_contrast([np.array([[[0.0], [3.0], [4.0]]])], 4)
     5.0
     """
-    total, count = contrast_sums(pictures, neighbours)
-    return total / count if total > 0 else 1.0
+    return mean_of_sums(*contrast_sums(pictures, neighbours))
 
 
 def contrast_sums(pictures: Sequence[np.ndarray], neighbours: int) -> tuple[float, int]:
@@ -145,6 +144,21 @@ def contrast_sums(pictures: Sequence[np.ndarray], neighbours: int) -> tuple[floa
             total += float(np.square(step).sum())
             count += step.shape[0] * step.shape[1]
     return total, count
+
+
+def mean_of_sums(total: float, count: float) -> float:
+    """Return the mean of the squared distances; 1 if all pixels are alike.
+
+    Parameters
+    ----------
+    total : float
+    count : float
+
+    Returns
+    -------
+    float
+    """
+    return total / count if total > 0 else 1.0
 
 
 def edge_features(

@@ -13,6 +13,7 @@ from structsolve.plugins.grid.contrast import (
     contrast_names,
     contrast_sums,
     edge_features,
+    mean_of_sums,
     mean_squared_contrast,
     n_columns,
 )
@@ -397,8 +398,7 @@ class GridSpace(GraphLabelings):
         if classes is not None:
             arrays["classes"] = classes
         if learned[0] is not None:
-            total, count = np.sum(learned, axis=0)
-            arrays["scale"] = np.array([total / count if total > 0 else 1.0])
+            arrays["scale"] = np.array([mean_of_sums(*np.sum(learned, axis=0))])
         return self.structure.space_from_state(state, arrays)
 
     def state(self) -> tuple[dict[str, Any], dict[str, np.ndarray]]:

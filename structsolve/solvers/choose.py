@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from functools import cache, partial
 from typing import Any
 
 import numpy as np
@@ -21,7 +23,7 @@ from .gbcfw import GBCFW, has_segments
 from .lbfgs import LBFGS
 from .passes import subgradient, surrogate_bounds
 from .problem import Problem
-from .run import Start
+from .run import Run, Start
 from .separate import groups_of
 from .smoothing import Smoothing, soft_margin
 
@@ -201,10 +203,12 @@ def choose_solver(
         few = problem.dim <= FEW_WEIGHTS and not smooth and not even
         some = problem.n >= SOME and not smooth and not even
         ratio = _bend(problem, alpha, n_jobs) if newton or many or few or some else 0.0
-        if some and ratio >= BENT_SOFT and _fits_badly(problem, alpha, n_jobs):
-            return Smoothing()
-        if ratio >= (BENT_FEW if few else bent) and not groups_of(problem):
-            if few and _cuts_of_sweep(problem, alpha, n_jobs) >= TOUCHED * problem.n:
+        least = min(BENT_SOFT if some else bent, BENT_FEW if few else bent)
+        if ratio >= least and not groups_of(problem):
+            swept = cache(partial(_swept, problem, alpha, n_jobs))
+            if some and ratio >= BENT_SOFT and _fits_badly(problem, n_jobs, swept):
+                return Smoothing()
+            if few and ratio >= BENT_FEW and swept()[1]["cuts"] >= TOUCHED * problem.n:
                 return CuttingPlane()
             if newton:
                 return LBFGS(steps=STEPS)
@@ -261,27 +265,28 @@ def _stays_full(problem: Problem, alpha: float, n_jobs: int) -> bool:
         return False
     rivals = problem.n * (n_labels(problem) - 1)
     full = FULL_TALL if problem.n >= TALL * problem.dim else FULL
-    return _cuts_of_sweep(problem, alpha, n_jobs) >= full * max(rivals, 1)
+    return bool(_swept(problem, alpha, n_jobs)[1]["cuts"] >= full * max(rivals, 1))
 
 
-def _cuts_of_sweep(problem: Problem, alpha: float, n_jobs: int) -> int:
-    """Return how many labels but the truth have dual variables after one sweep of BCFW."""
+def _swept(problem: Problem, alpha: float, n_jobs: int) -> tuple[Run, dict[str, Any]]:
+    """Return a run after one sweep of BCFW, and its record.
+
+    Its cuts are the labels but the truth that have dual variables.
+    """
     sweep = BCFW(cached_passes=0).start(Start(problem, alpha, np.random.default_rng(0), n_jobs))
-    return int(sweep.step()["cuts"])
+    return sweep, sweep.step()
 
 
-def _fits_badly(problem: Problem, alpha: float, n_jobs: int) -> bool:
+def _fits_badly(problem: Problem, n_jobs: int, swept: Callable[[], tuple[Run, Any]]) -> bool:
     """Return whether a sweep's average leaves much of the margin, which can be smoothed quickly."""
     tall = problem.n_nodes >= NODES_A_WEIGHT * problem.dim
-    soft = soft_margin(problem) if tall and not groups_of(problem) else None
+    soft = soft_margin(problem) if tall else None
     if soft is None or isinstance(problem.oracle, PythonOracle):  # whose calls take all the time
         return False
     if soft.projection.work_bytes > 8 * WIDE * soft.layout.max_theta + SPARE:
         return False
-    start = Start(problem, alpha, np.random.default_rng(0), n_jobs)
-    sweep = BCFW(cached_passes=0).start(start)
+    sweep, record = swept()
     assert isinstance(sweep, BCFWRun)  # there is one group
-    sweep.step()
     *_, average = sweep.candidates()
     every = max(problem.n // ASKED, 1)
     values = [
@@ -289,7 +294,7 @@ def _fits_badly(problem: Problem, alpha: float, n_jobs: int) -> bool:
         for times in (0.0, 0.3, 1.0)
     ]
     zero = values[0] / max(float(problem.weights[::every].sum()), 1e-300)
-    return min(values) >= LEFT * values[0] > 0 and sweep.dual <= PROVED * zero
+    return min(values) >= LEFT * values[0] > 0 and record["dual"] <= PROVED * zero
 
 
 def _is_filled(features: Any) -> bool:

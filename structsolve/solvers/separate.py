@@ -14,11 +14,10 @@ from typing import Any
 import numpy as np
 
 from ..utils.arrays import part_of
+from .bcfw_run import NEAR
 from .problem import Problem
 from .run import Run, Start, relative_gap
 
-# The estimated gap of the sum, as a multiple of tol, below which a pass ends with a certificate.
-NEAR = 1.5
 # Numbers of the records that are sums over the groups.
 SUMS = ("primal", "dual", "gap", "oracle_calls", "cached_passes", "cuts")
 

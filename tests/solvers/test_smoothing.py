@@ -401,9 +401,10 @@ def test_the_share_that_is_left_is_that_of_a_sample(monkeypatch):
     every = surrogate_bounds(problem, np.zeros(problem.dim), 1, every=3)[0]
     whole = problem.bounds(np.zeros(problem.dim))[0]
     np.testing.assert_array_equal(every, np.where(np.arange(1000) % 3 == 0, whole, 0))
+    sweep = choose._swept(problem, 1e-3, 1)
     for asked in (100, 1000):
         monkeypatch.setattr(choose, "ASKED", asked)
         monkeypatch.setattr(choose, "LEFT", 0.45)
-        assert choose._fits_badly(problem, 1e-3, 1)
+        assert choose._fits_badly(problem, 1, lambda: sweep)
         monkeypatch.setattr(choose, "LEFT", 1.0 + 1e-9)
-        assert not choose._fits_badly(problem, 1e-3, 1)
+        assert not choose._fits_badly(problem, 1, lambda: sweep)
