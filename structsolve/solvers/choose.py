@@ -55,6 +55,9 @@ FULL = 0.5
 FULL_TALL, TALL = 0.3, 100
 # ... and features have this many numbers for each weight: the past steps take as many.
 PAST_NUMBERS = 40
+# At most so many weights, and so many rows for each, take cutting planes, from a smaller share on:
+# few weights need few passes, and these take all the time.
+FEW_OF_CLASSES, LONG, FULL_LONG = 24, 2500, 0.15
 # With at most so many weights cutting planes, whose passes grow with these alone, from this much
 # more curvature on, ...
 FEW_WEIGHTS, BENT_FEW = 40, 30.0
@@ -85,7 +88,8 @@ class Auto(BCFW):
     With all settings at their defaults, and in an estimator's plain ``fit``, it is ``Smoothing()``
     for rows with one of K classes if, after one sweep of exact steps, half of the dual variables of
     wrong classes are above 0, or .3 of them with 100 rows and more for each weight: no model
-    separates such classes.  For labels that share parts it is ``Smoothing()``, too, where the
+    separates such classes.  Up to 24 weights with 2500 rows for each take ``CuttingPlane()`` from
+    .15 of them on.  For labels that share parts it is ``Smoothing()``, too, where the
     number below is 15 or more, marginals are exact and take little memory (not those of graphs with
     cycles), there are ten nodes for each weight, and after one sweep the dual is at most .02 of
     the margin of zero weights, of which the best multiple of the sweep's average leaves .45: no
@@ -214,8 +218,8 @@ def choose_solver(
                 return LBFGS(steps=STEPS)
             if many and ratio >= bent:
                 return ConsensusADMM() if even else ConsensusADMM(SHARDS, finish=FINISH)
-        if many and not even and _stays_full(problem, alpha, n_jobs):
-            return Smoothing()
+        if many and not even and simplex_duals(problem):
+            solver = _of_classes(problem, alpha, n_jobs) or solver
     if not smooth:
         return solver
     solver.check(problem)
@@ -259,13 +263,15 @@ def _has_short_vectors(problem: Problem, numbers: int = NUMBERS) -> bool:
     )
 
 
-def _stays_full(problem: Problem, alpha: float, n_jobs: int) -> bool:
-    """Return whether a sweep of exact steps leaves many labels of rows of classes above 0."""
-    if not (simplex_duals(problem) and _has_short_vectors(problem, PAST_NUMBERS)):
-        return False
-    rivals = problem.n * (n_labels(problem) - 1)
-    full = FULL_TALL if problem.n >= TALL * problem.dim else FULL
-    return bool(_swept(problem, alpha, n_jobs)[1]["cuts"] >= full * max(rivals, 1))
+def _of_classes(problem: Problem, alpha: float, n_jobs: int) -> Solver | None:
+    """Return what proves a bound sooner than exact steps if a sweep leaves many labels above 0."""
+    if not _has_short_vectors(problem, PAST_NUMBERS):
+        return None
+    share = _swept(problem, alpha, n_jobs)[1]["cuts"] / max(problem.n * (n_labels(problem) - 1), 1)
+    rows = problem.n / problem.dim
+    if problem.dim <= FEW_OF_CLASSES and rows >= LONG and share >= FULL_LONG:
+        return CuttingPlane()
+    return Smoothing() if share >= (FULL_TALL if rows >= TALL else FULL) else None
 
 
 def _swept(problem: Problem, alpha: float, n_jobs: int) -> tuple[Run, dict[str, Any]]:

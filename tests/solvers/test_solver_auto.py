@@ -308,6 +308,35 @@ def test_few_weights_take_cutting_planes_where_no_model_fits(n, monkeypatch):
         assert even == names[0] or taken and even != "cutting-plane"
 
 
+def test_few_weights_and_long_columns_of_classes_take_cutting_planes(monkeypatch):
+    """Both sides of the number of weights, of rows for each, and of the share after a sweep."""
+    rng = np.random.default_rng(0)
+    y = rng.integers(2, size=21_000)
+    X = 0.3 * y[:, None] + rng.normal(size=(21_000, 2))
+    problem = Problem(*structsolve.get_structure("multiclass").make_space(X, y))
+    sweep = BCFW(cached_passes=0).start(Start(problem, 1e-4, np.random.default_rng(0), 1))
+    share, rows = sweep.step()["cuts"] / problem.n, problem.n / problem.dim
+    more = 1 + 1e-9
+    for full, long, few, taken in (
+        (share, rows, problem.dim, "cutting-plane"),
+        (share * more, rows, problem.dim, "smoothing"),
+        (share, rows * more, problem.dim, "smoothing"),
+        (share, rows, problem.dim - 1, "smoothing"),
+    ):
+        monkeypatch.setattr(choose, "FULL_LONG", full)
+        monkeypatch.setattr(choose, "LONG", long)
+        monkeypatch.setattr(choose, "FEW_OF_CLASSES", few)
+        names = [choose_solver(Auto(), problem, 1e-4, jobs).name for jobs in (1, 3)]
+        assert names == [taken, taken]
+        assert choose_solver(Auto(), problem, 1e-4, even=True).name == "bcfw"
+    monkeypatch.undo()
+    model = StructuredSVM("multiclass").fit(X, y)
+    assert (model.solver_.name, model.stop_reason_) == ("cutting-plane", "converged")
+    other = StructuredSVM("multiclass", solver="smoothing").fit(X, y)
+    assert other.history_[-1]["dual"] <= model.history_[-1]["primal"]
+    assert model.history_[-1]["dual"] <= other.history_[-1]["primal"]
+
+
 def test_cutting_planes_of_the_default_reach_the_gap_before_bcfw():
     """Ten pictures of a hundred pixels, with 16 weights."""
     rng = np.random.default_rng(0)
