@@ -101,12 +101,16 @@ def generated() -> Made:
     return posed("multiclass", X, y), None
 
 
-def tall() -> Made:
-    """Many rows of few columns, of two classes that overlap."""
-    rng = np.random.default_rng(0)
-    y = rng.integers(2, size=50_000)
-    X = 0.8 * y[:, None] + rng.normal(size=(50_000, 5))
-    return posed("multiclass", X, y), None
+def tall(n_classes: int, columns: int) -> Callable[[], Made]:
+    """Many rows of few columns, of classes that overlap."""
+
+    def make() -> Made:
+        rng = np.random.default_rng(0)
+        y = rng.integers(n_classes, size=50_000)
+        X = 0.8 * y[:, None] + rng.normal(size=(50_000, columns))
+        return posed("multiclass", X, y), None
+
+    return make
 
 
 def labels(name: str) -> Callable[[], Made]:
@@ -178,7 +182,8 @@ TASKS = {
     "letter, multiclass": letters("margin", None),
     "letter, multiclass, crf, alpha=1e-6": letters("crf", 1e-6),
     "generated, multiclass": generated,
-    "generated, two classes, 5 columns": tall,
+    "generated, two classes, 5 columns": tall(2, 5),
+    "generated, five classes, one column": tall(5, 1),
     "scene, multilabel": labels("scene"),
 }
 
