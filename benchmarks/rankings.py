@@ -35,7 +35,7 @@ SETS = (
 ALPHAS = (1e-1, 1e-2, 1e-3, 1e-4)
 SIZES = (0.01, 0.1, 1.0, 10.0)
 PENALTIES = (0.1, 1.0, 10.0, 100.0)
-WEIGHTS = ("matrix", "rank:2", "scores")
+WEIGHTS = ("smooth", "matrix", "rank:2", "scores")
 
 
 def kendall(a: np.ndarray, b: np.ndarray) -> float:
@@ -126,7 +126,7 @@ def sides() -> dict[str, tuple[Any, tuple[Any, ...]]]:
         ),
         "default, RBF kernel": (lambda _: StructuredSVM("permutation", kernel="rbf"), (None,)),
     }
-    made |= {f"{w}, default alpha": (ours(w), ("auto",)) for w in ("matrix", "scores")}
+    made |= {f"{w}, default alpha": (ours(w), ("auto",)) for w in ("smooth", "matrix", "scores")}
     made |= {f"ours, {w}": (ours(w), ALPHAS) for w in WEIGHTS}
     made |= {
         "one-vs-one LogisticRegression": (lambda _: OneVsOne(LogisticRegression), (None,)),

@@ -37,7 +37,7 @@ FORMER = {"structsolve_loss_names": "list the names in structsolve_losses"}
 BOUND_BEFORE = {"structsolve_max_min": "layout", "structsolve_polytope": "examples"}
 
 #: The number of what structsolve.plugin and the hooks promise, ``MAJOR.MINOR``.
-CONTRACT = "1.2"
+CONTRACT = "1.3"
 
 
 @dataclass(frozen=True)

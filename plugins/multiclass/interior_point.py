@@ -113,7 +113,7 @@ def _writes_out(problem: Problem) -> bool:
         and (margin or problem.surrogate_name == "crf")
         and problem.surrogate.exact
         and problem.potentials.has_weights
-        and problem.potentials.node_scale is None
+        and problem.potentials.plain_nodes
     )
 
 

@@ -1,4 +1,4 @@
-"""The default weights of rankings: one score for each label, or one for each label and rank."""
+"""The default weights of rankings: a score for each label, or for each label and rank."""
 
 from __future__ import annotations
 
@@ -12,17 +12,17 @@ from structsolve.examples.given import HUGE
 ROWS, NUMBERS, LEAST = 1000, 2 * 10**6, 10
 # Penalties to try, as multiples of the mean eigenvalue of the features.
 PENALTIES = (1e-4, 1e-3, 1e-2, 1e-1, 1.0)
-# By how many standard errors one score for each label has to be nearer.
+# By how many standard errors a score for each label, or any weights of ranks, have to be nearer.
 ERRORS = 2.0
 
 
 def better_weights(X: Any, ranks: np.ndarray, sample_weight: Any = None) -> str:
-    """Return "scores" if rows that are left out say so, else "matrix".
+    """Return "scores" or "matrix" if rows that are left out say so clearly, else "smooth".
 
     Two ridge regressions predict every row from the others, in closed form: one the ranks, which
     are then sorted, the other the distance of each rank from the true one, for each label, with the
-    assignment of the least sum.  Many weights are worth it only where rankings do not follow one
-    score for each label; "scores" needs a smaller footrule, by two standard errors.
+    assignment of the least sum.  Where one of them has a smaller footrule by two standard errors,
+    rankings follow one score for each label, or weights that differ from rank to rank.
 
     Parameters
     ----------
@@ -33,7 +33,7 @@ def better_weights(X: Any, ranks: np.ndarray, sample_weight: Any = None) -> str:
 
     Returns
     -------
-    {"scores", "matrix"}
+    {"scores", "smooth", "matrix"}
 
     Examples
     --------
@@ -53,23 +53,23 @@ def better_weights(X: Any, ranks: np.ndarray, sample_weight: Any = None) -> str:
     n, K = len(rows), ranks.shape[1]
     most = min(n, ROWS, NUMBERS // max(K * K, 1))
     if most < LEAST or K < 3:
-        return "matrix"
+        return "smooth"
     kept = rows[np.linspace(0, n - 1, most).astype(int)]
     truth = ranks[kept].astype(np.float64)
     X = X[kept]
     if not (np.abs(X.data if hasattr(X, "tocsr") else X) <= HUGE).all():
-        return "matrix"  # training refuses them, and names the example
+        return "smooth"  # training refuses them, and names the example
     vectors, values = _principal(X)
     if not len(values):
-        return "matrix"
+        return "smooth"
     order = _left_out(vectors, values, truth).argsort(axis=1, kind="stable")
     distances = np.abs(truth[:, :, None] - np.arange(K))
     costs = _left_out(vectors, values, distances.reshape(most, -1)).reshape(distances.shape)
     by_score = np.abs(order.argsort(axis=1) - truth).sum(axis=1)
     by_rank = np.abs(assign(costs, maximize=False).columns - truth).sum(axis=1)
     nearer = by_rank - by_score
-    clear = nearer.mean() > ERRORS * nearer.std() / np.sqrt(most)
-    return "scores" if clear else "matrix"
+    clear = np.abs(nearer.mean()) > ERRORS * nearer.std() / np.sqrt(most)
+    return ("scores" if nearer.mean() > 0 else "matrix") if clear else "smooth"
 
 
 def _principal(X: Any) -> tuple[np.ndarray, np.ndarray]:

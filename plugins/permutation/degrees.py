@@ -1,4 +1,4 @@
-"""Weights of rankings whose number does not grow with the ranks: polynomials of the rank."""
+"""Polynomials of the rank: weights whose number does not grow with the ranks, and smooth ones."""
 
 from __future__ import annotations
 
@@ -6,14 +6,17 @@ from typing import Any
 
 import numpy as np
 
+# Found by trials (``benchmarks/rankings.py``): with 1 to 2.5, other sets are best.
+DECAY = 1.5
+
 
 def degrees(weights: Any) -> int:
     """Return the number of rank polynomials in a score, 0 for a weight per rank.
 
     Parameters
     ----------
-    weights : {"auto", "matrix", "scores", "rank:R"}
-        "auto" counts as "matrix" until training data have decided it.
+    weights : {"auto", "smooth", "matrix", "scores", "rank:R"}
+        "auto" counts as "smooth" until training data have decided it.
 
     Returns
     -------
@@ -31,7 +34,7 @@ def degrees(weights: Any) -> int:
     (0, 1, 2)
     """
     number = str(weights).removeprefix("rank:")
-    if weights in ("auto", "matrix", "scores"):
+    if weights in ("auto", "smooth", "matrix", "scores"):
         return int(weights == "scores")
     if (
         not isinstance(weights, str)
@@ -40,8 +43,8 @@ def degrees(weights: Any) -> int:
         or not int(number)
     ):
         raise ValueError(
-            f"weights is {weights!r}, expected 'auto', 'matrix', 'scores' or 'rank:R' with R at "
-            "least 1"
+            f"weights is {weights!r}, expected 'auto', 'smooth', 'matrix', 'scores' or 'rank:R' "
+            "with R at least 1"
         )
     return int(number)
 
@@ -70,6 +73,38 @@ def rank_polynomials(K: int, n: int) -> np.ndarray:
     powers = np.vander(np.linspace(1.0, -1.0, K), n + 1, increasing=True)
     basis = np.linalg.qr(powers)[0][:, 1:]
     return np.asarray(basis * np.sign(basis[0]) * np.sqrt(K)) + 0.0
+
+
+def smooth_ranks(K: int) -> np.ndarray:
+    """Return the metric of weights that change smoothly with the rank.
+
+    Polynomials of the rank of degree j are its eigenvectors, with eigenvalues in proportion to
+    ``j**-1.5``.  A constant, which changes no ranking, has that of the last.  The mean square of
+    the eigenvalues is 1, as without a metric.
+
+    Parameters
+    ----------
+    K : int
+        Number of ranks.
+
+    Returns
+    -------
+    ndarray of shape (K, K)
+        Symmetric and positive definite.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from structsolve.plugins.permutation.degrees import smooth_ranks
+    >>> falls, bends = np.array([1.0, 0.0, -1.0]), np.array([1.0, -2.0, 1.0])
+    >>> (smooth_ranks(3) @ falls).round(3).tolist(), (smooth_ranks(3) @ bends).round(3).tolist()
+    ([1.549, 0.0, -1.549], [0.548, -1.095, 0.548])
+    """
+    basis = np.hstack([rank_polynomials(K, K - 1), np.ones((K, 1))]) / np.sqrt(K)
+    values = np.append(np.arange(1.0, K), max(K - 1, 1)) ** -DECAY
+    values *= np.sqrt(K / np.square(values).sum())
+    M = (basis * values) @ basis.T
+    return (M + M.T) / 2
 
 
 def expand(nodes: Any, K: int, basis: np.ndarray, intercept: bool) -> Any:

@@ -11,7 +11,12 @@ from structsolve.examples import packing
 from structsolve.examples.labels import class_names
 from structsolve.examples.packed import Examples
 from structsolve.plugins.permutation.assignments import AssignmentSpace
-from structsolve.plugins.permutation.degrees import degrees, expand, rank_polynomials
+from structsolve.plugins.permutation.degrees import (
+    degrees,
+    expand,
+    rank_polynomials,
+    smooth_ranks,
+)
 from structsolve.plugins.permutation.labels import holds_pairs, rankings, stack_pairs
 from structsolve.plugins.permutation.matching import MatchingSpace
 from structsolve.potentials.weight_layout import Block, WeightLayout
@@ -19,6 +24,8 @@ from structsolve.structure.base import Structure
 from structsolve.utils.params import check_choice
 
 KINDS = ("auto", "ranking", "matching")
+# The most ranks of a metric (:attr:`structsolve.Space.node_mix`).
+MOST_MIXED = 256
 
 
 class PermutationStructure(Structure):
@@ -31,14 +38,16 @@ class PermutationStructure(Structure):
         weights ``coef_["node"][:, label, rank]``.  "matching": the score of a pair is linear in
         features of the pair, with the same weights ``coef_["pair"]`` for all.  "auto": a ranking
         if X is a matrix, a matching if X is a list of arrays (or one array) of pairs.
-    weights : {"auto", "matrix", "scores", "rank:R"}, default="auto"
-        For rankings.  "matrix": each label has weights for every rank.  "scores": it has one score,
-        ``<w_k, x>``, with a larger factor at a better rank, so that the best ranking sorts the
-        scores.  "rank:R": the score of label k at rank r is ``sum_j f_j(r) <w_kj, x>`` with R
-        polynomials of the rank, of degrees 1 to R; "scores" is "rank:1".
-        ``coef_["pair"].reshape(-1, K, R)`` then holds the weights.  "auto": "scores" where it
-        predicts left-out training rows better (:meth:`RankingSpace.suited_to`), else
-        "matrix"; always the latter with a kernel, and where data are not at hand at once.
+    weights : {"auto", "smooth", "matrix", "scores", "rank:R"}, default="auto"
+        For rankings.  "matrix": each label has weights for every rank.  "smooth": these, and
+        training penalises them the more the less smoothly they change with the rank, up to 256
+        labels.  "scores": it has one score, ``<w_k, x>``, with a larger factor at a better rank, so
+        that the best ranking sorts the scores.  "rank:R": the score of label k at rank r is
+        ``sum_j f_j(r) <w_kj, x>`` with R polynomials of the rank, of degrees 1 to R; "scores" is
+        "rank:1".
+        ``coef_["pair"].reshape(-1, K, R)`` then holds the weights.  "auto": "scores" or "matrix"
+        where it predicts left-out training rows clearly better (:meth:`RankingSpace.suited_to`),
+        else "smooth"; always the latter with a kernel, and where data are not at hand at once.
 
     Notes
     -----
@@ -134,7 +143,7 @@ class PermutationStructure(Structure):
         if kind == "matching":
             if classes is not None:
                 raise ValueError("classes: matchings have none")
-            if degrees(self.weights):
+            if degrees(self.weights) or self.weights == "smooth":
                 raise ValueError(
                     f"weights is {self.weights!r}, expected 'matrix': the weights of a matching "
                     "belong to pairs, whatever their places"
@@ -255,6 +264,8 @@ class RankingSpace(AssignmentSpace):
         else:
             block = Block("node", "node", (K, K), ("class", "rank"))
             layout = WeightLayout([block], n_features, 0, intercept)
+            if structure.weights in ("auto", "smooth") and K <= MOST_MIXED:
+                self.node_mix = smooth_ranks(K)
         super().__init__(structure, layout)
         self.classes_ = classes
 
@@ -271,10 +282,11 @@ class RankingSpace(AssignmentSpace):
         return examples
 
     def suited_to(self, examples: Examples) -> tuple[RankingSpace, Examples]:
-        """Return the space with weights="scores" if left-out rows prefer it, and its examples.
+        """Return the space with the weights that left-out rows prefer, and its examples.
 
         Ridge regressions on ranks and on every label's distances from all ranks predict each row
-        from the others.  "scores" is taken if its footrule is smaller by two standard errors.
+        from the others.  Where the footrule of one is smaller by two standard errors, weights are
+        "scores" or "matrix".
 
         Parameters
         ----------
@@ -283,7 +295,7 @@ class RankingSpace(AssignmentSpace):
         Returns
         -------
         space : RankingSpace
-            This one, if weights are given or "matrix" predicts better.
+            This one, with "smooth" weights, if weights are given or neither is clearly better.
         examples : Examples
         """
         if self.structure.weights != "auto":
@@ -292,7 +304,7 @@ class RankingSpace(AssignmentSpace):
 
         ranks = examples.labels.reshape(examples.n, -1)
         weights = better_weights(examples.nodes, ranks, examples.sample_weight)
-        if weights == "matrix":
+        if weights == "smooth":
             return self, examples
         structure = PermutationStructure("ranking", weights)
         space = RankingSpace(

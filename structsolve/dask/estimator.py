@@ -203,7 +203,7 @@ class DaskStructuredSVM(BaseEstimator):
             fingerprint=self._fingerprint(solver, digest, problem.space),
         )
         plain.solver_, plain.alpha_, self.solver_ = solver, self.alpha_, solver
-        plain._finish(problem.space, outcome, LinearModel(problem.space, outcome.w))
+        plain._finish(problem.space, outcome, problem.model(outcome.w))
         plain.memory_ = self.memory_ = run.memory()
         self._local = plain
         plain._remember_names(getattr(X, "_meta", None))  # of a data frame

@@ -7,6 +7,8 @@ from typing import Any
 
 import numpy as np
 
+from ..potentials.mixed import mixed_rows
+from ..potentials.model import LinearModel
 from ..solvers.problem import penalty_of
 from ..solvers.shard import Answer
 from ..structure.base import Space
@@ -124,6 +126,24 @@ class RemoteProblem:
         float
         """
         return 0.5 * alpha * float((w if self.penalty is None else w * self.penalty) @ w)
+
+    def model(self, w: np.ndarray) -> LinearModel:
+        """Return the model that scores examples as w does.
+
+        Parameters
+        ----------
+        w : ndarray of shape (dim,)
+
+        Returns
+        -------
+        LinearModel
+        """
+        mix, layout = self.space.node_mix, self.space.layout
+        if mix is not None and layout.node is not None:
+            w = w.copy()
+            rows = layout.node_block(w)
+            rows[...] = mixed_rows(rows, mix, layout.node.stride)
+        return LinearModel(self.space, w)
 
     def heard(self, answer: Answer) -> int:
         """Collect the shards' violations; return the oracle calls they spent.

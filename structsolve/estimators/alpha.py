@@ -80,7 +80,8 @@ def default_alpha(problem: Problem, n_jobs: int = 1) -> float:
     number; with the surrogate "margin" and a loss of class weights, as it is by default there,
     alpha is twice as large.  Of "crf" it is the constant of "margin", whose subgradient at 0 tells
     how well labels are separated; that of "crf", from uniform labels, is small whatever they are
-    (:func:`ruling`).  It takes one pass.
+    (:func:`ruling`).  Of weights with a metric (``Space.node_mix``) it is that of the same weights
+    without one.  It takes one pass.
 
     The rule knows how strong features are, not how hard labels are to tell apart.  Of structures
     that say so (``Space.checks_alpha``: rankings of labels) it is therefore 8 times as large where
@@ -127,7 +128,8 @@ def default_alpha(problem: Problem, n_jobs: int = 1) -> float:
 def ruling(problem: Problem) -> Problem:
     """Return the problem that the rule looks at: for "crf" that of "margin" on the same examples.
 
-    Its loss is the structure's own, since "crf" does not train with the one given.
+    It has no metric of weights (``Space.node_mix``).  Its loss is the structure's own, since "crf"
+    does not train with the one given.
 
     Parameters
     ----------
@@ -138,6 +140,7 @@ def ruling(problem: Problem) -> Problem:
     Problem
         The given one where its labels are marginals, or have no best one under a loss.
     """
+    problem = problem.without_metric()
     if problem.surrogate_name == "crf" and not holds_marginals(problem.examples):
         with suppress(ValueError):
             return problem.under("margin", getattr(problem.space, "default_loss", "hamming"))

@@ -70,8 +70,8 @@ def fingerprint_of(problem: Problem, settings: dict[str, Any]) -> str:
         "classes": repr(getattr(problem.space, "classes_", None)),
         **settings,
     }
-    scale = problem.potentials.node_scale
-    more = [problem.weights, *([] if scale is None else [scale])]
+    metric = problem.potentials.node_scale, problem.potentials.node_mix
+    more = [problem.weights, *(array for array in metric if array is not None)]
     if problem.space.whole is not None:
         columns = problem.space.column_entries
         more += [columns.data, columns.indices, columns.indptr, np.array(columns.shape[1])]

@@ -113,6 +113,35 @@ cdef class LinearPotentials:
         total = sum(d.nbytes for d in (self.nodes, self.edges) if d is not None)
         return total + (self.node_gram.nbytes if self.has_gram else 0)
 
+    @property
+    def node_mix(self) -> object:
+        """The matrix of a metric along the last axis of the node block, or None."""
+        return None
+
+    @property
+    def plain_nodes(self) -> bool:
+        """Whether node parts score ``<x, w_c>``, without factors or a metric."""
+        return self.node_scale is None and self.node_mix is None
+
+    def model_rows(self, rows, inverse=False):
+        """Return the weights of nodes that score features without factors or a metric.
+
+        Parameters
+        ----------
+        rows : ndarray of float64 of shape (n, node_size)
+            Node weights of a solver, a feature in a row.
+        inverse : bool, default=False
+            Go back, from a model's to a solver's; 0 where a factor is 0.
+
+        Returns
+        -------
+        ndarray of float64 of shape (n, node_size)
+        """
+        scale = self.node_scale
+        if scale is not None and inverse:
+            scale = np.divide(1, scale, out=np.zeros_like(scale), where=scale > 0)
+        return rows if scale is None else rows * scale
+
     def squared_norm(self, w):
         """Return ``||w||^2`` in the space of features.
 

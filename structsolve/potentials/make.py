@@ -9,6 +9,7 @@ from ..examples.packed import Examples
 from .linear import LinearPotentials
 from .mercer import Kernel
 from .mercer_features import MercerRows, kernel_layout
+from .mixed import MixedPotentials
 from .weight_layout import WeightLayout
 
 # Bytes of Gram blocks (kernel values within examples) to keep, per node.
@@ -16,7 +17,13 @@ KERNEL_GRAM_BYTES = 8 * 1024
 
 
 def linear_potentials(
-    layout: WeightLayout, examples: Examples, name: str, gram: bool, node_scale: Any = None
+    layout: WeightLayout,
+    examples: Examples,
+    name: str,
+    gram: bool,
+    *,
+    node_scale: Any = None,
+    node_mix: Any = None,
 ) -> LinearPotentials:
     """Return potentials whose w holds weights of features.
 
@@ -32,6 +39,8 @@ def linear_potentials(
         dense dual variable of all nodes.
     node_scale : array of the node block's shape, optional
         Factors of the node parts, at least 0.
+    node_mix : ndarray of shape (S, S), optional
+        Of :class:`MixedPotentials`.
 
     Returns
     -------
@@ -47,6 +56,8 @@ def linear_potentials(
     if gram:
         duals = 8 * int(examples.offsets[-1]) * layout.node_size
         budget = packed_bytes(examples.nodes) + duals
+    if node_mix is not None:
+        return MixedPotentials(examples, layout, node_mix, budget)
     return LinearPotentials(examples, layout, budget, node_scale=node_scale)
 
 
@@ -59,6 +70,7 @@ def kernel_potentials(
     dense: bool,
     penalize_intercept: bool,
     node_scale: Any = None,
+    node_mix: Any = None,
 ) -> LinearPotentials:
     """Return potentials whose w holds dual variables of nodes, and their scores.
 
@@ -76,6 +88,8 @@ def kernel_potentials(
         Must be True.
     node_scale : array of the node block's shape, optional
         Factors of the node parts, at least 0.
+    node_mix : ndarray of shape (S, S), optional
+        Of :class:`MixedPotentials`.
 
     Returns
     -------
@@ -105,4 +119,6 @@ def kernel_potentials(
     # depend on the size of the cache.
     budget = KERNEL_GRAM_BYTES * X.shape[0]
     inner = kernel_layout(layout, X.shape[0])
+    if node_mix is not None:
+        return MixedPotentials(examples, inner, node_mix, budget, nodes=nodes)
     return LinearPotentials(examples, inner, budget, nodes=nodes, node_scale=node_scale)

@@ -81,8 +81,7 @@ class KernelModel(Model):
         inner = potentials.layout
         end = inner.node_start + inner.node_rows * inner.node_size
         A, _ = split_block(w[inner.node_start : end], n, inner.node_size)
-        if potentials.node_scale is not None:
-            A = A * potentials.node_scale
+        A = potentials.model_rows(A)
         support = np.flatnonzero(A.any(axis=1))
         rest = {b.name: inner.view(w, b.name).copy() for b in inner.blocks if b.kind != "node"}
         if layout.intercept:

@@ -182,8 +182,8 @@ def check_contract(number: Any) -> None:
     >>> check_contract("1.0")
     >>> check_contract("2.0")
     Traceback (most recent call last):
-    ImportError: it was written for contract 2.0 of structsolve.plugin, this structsolve has 1.2; \
-install a structsolve with that contract, or a version of the plugin for 1.2
+    ImportError: it was written for contract 2.0 of structsolve.plugin, this structsolve has 1.3; \
+install a structsolve with that contract, or a version of the plugin for 1.3
     """
     if number is None:
         return

@@ -7,6 +7,7 @@ from libc.stdint cimport int64_t
 from ..operators cimport Oracle, Parts
 from ..potentials.features cimport FeatureRows, Row
 from ..potentials.linear cimport NODE, SHARED, LinearPotentials, Place
+from ..potentials.mixed cimport MixedPotentials
 from ..surrogates.base cimport Cut, Surrogate
 from ._batches cimport doubles, integers
 from ._loop cimport check_order, first_label
@@ -56,7 +57,7 @@ cdef class OnlineLoop:
     cdef char* work
     cdef Cut cut
     cdef object owners
-    cdef Py_ssize_t n, dim
+    cdef Py_ssize_t n, dim, axis, stride    # nodes' parts that share their touched entries
     cdef Rule rule
     cdef double size
     cdef public int64_t t
@@ -95,7 +96,11 @@ cdef class OnlineLoop:
         owners = []
         self.z, self.theta = doubles(self.dim, owners), doubles(potentials.max_theta, owners)
         self.cut.value, self.cut.index = doubles(most, owners), integers(most, owners)
-        most = min(self.dim, most * (longest + 1))
+        self.axis = self.stride = 1
+        if isinstance(potentials, MixedPotentials):
+            self.axis = (<MixedPotentials>potentials).size
+            self.stride = (<MixedPotentials>potentials).stride
+        most = min(self.dim, most * self.axis * (longest + 1))
         self.g, self.where = doubles(most, owners), <int64_t*>doubles(most, owners)
         self.label = integers(self.parts.layout.max_label, owners)
         self.work = <char*>doubles(bytes_ // 8 + 16, owners)
@@ -192,7 +197,7 @@ cdef class OnlineLoop:
 
     cdef Py_ssize_t _direction(self, Py_ssize_t i, const Cut* cut) noexcept nogil:
         """g = Phi' p, without its zeros; return their number."""
-        cdef Py_ssize_t k, n = 0
+        cdef Py_ssize_t k, s, first, n = 0
         cdef Place place
         self.potentials.add(i, cut.nnz, cut.index, cut.value, 1.0, self.z)
         for k in range(cut.nnz):
@@ -200,8 +205,10 @@ cdef class OnlineLoop:
             if place.kind == SHARED:
                 n = self._take(place.row, n)
             elif place.kind == NODE:
-                n = self._take_row(self.potentials.nodes, self.potentials.offsets[i] + place.row,
-                                   self.potentials.node_start + place.col, n)
+                first = self.potentials.node_start + place.col - place.col % self.stride
+                for s in range(first, first + self.axis):
+                    n = self._take_row(self.potentials.nodes,
+                                       self.potentials.offsets[i] + place.row, s, n)
             else:
                 n = self._take_row(self.potentials.edges,
                                    self.potentials.edge_offsets[i] + place.row,

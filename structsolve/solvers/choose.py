@@ -196,30 +196,11 @@ def choose_solver(
             if getattr(own, "suits", Solver.suits)(problem):
                 made: Solver = own()
                 return made
-    surrogate = problem.surrogate
-    smooth = has_segments(surrogate) and surrogate.projection.gibbs
+    smooth = has_segments(problem.surrogate) and problem.surrogate.projection.gibbs
     if auto and plain and alpha is not None and not (even and smooth):
-        newton = smooth and _is_filled(problem.examples.nodes)
-        many = problem.n >= MANY
-        bent = BENT_SMOOTH if smooth else BENT
-        if newton:
-            bent *= min(1.0, problem.n / ALL_MOVE)
-        few = problem.dim <= FEW_WEIGHTS and not smooth and not even
-        some = problem.n >= SOME and not smooth and not even
-        ratio = _bend(problem, alpha, n_jobs) if newton or many or few or some else 0.0
-        least = min(BENT_SOFT if some else bent, BENT_FEW if few else bent)
-        if ratio >= least and not groups_of(problem):
-            swept = cache(partial(_swept, problem, alpha, n_jobs))
-            if some and ratio >= BENT_SOFT and _fits_badly(problem, n_jobs, swept):
-                return Smoothing()
-            if few and ratio >= BENT_FEW and swept()[1]["cuts"] >= TOUCHED * problem.n:
-                return CuttingPlane()
-            if newton:
-                return LBFGS(steps=STEPS)
-            if many and ratio >= bent:
-                return ConsensusADMM() if even else ConsensusADMM(SHARDS, finish=FINISH)
-        if many and not even and simplex_duals(problem):
-            solver = _of_classes(problem, alpha, n_jobs) or solver
+        quicker = _soonest(problem, alpha, n_jobs, smooth, even)
+        if quicker is not None:
+            return quicker
     if not smooth:
         return solver
     solver.check(problem)
@@ -231,6 +212,34 @@ def choose_solver(
         certify_every=solver.certify_every,
         batch=solver.batch,
     )
+
+
+def _soonest(
+    problem: Problem, alpha: float, n_jobs: int, smooth: bool, even: bool
+) -> Solver | None:
+    """Return what :class:`Auto` takes in place of :class:`BCFW`, if anything."""
+    newton = smooth and _is_filled(problem.examples.nodes)
+    many = problem.n >= MANY
+    bent = BENT_SMOOTH if smooth else BENT
+    if newton:
+        bent *= min(1.0, problem.n / ALL_MOVE)
+    few = problem.dim <= FEW_WEIGHTS and not smooth and not even
+    some = problem.n >= SOME and not smooth and not even
+    ratio = _bend(problem, alpha, n_jobs) if newton or many or few or some else 0.0
+    least = min(BENT_SOFT if some else bent, BENT_FEW if few else bent)
+    if ratio >= least and not groups_of(problem):
+        swept = cache(partial(_swept, problem, alpha, n_jobs))
+        if some and ratio >= BENT_SOFT and _fits_badly(problem, n_jobs, swept):
+            return Smoothing()
+        if few and ratio >= BENT_FEW and swept()[1]["cuts"] >= TOUCHED * problem.n:
+            return CuttingPlane()
+        if newton:
+            return LBFGS(steps=STEPS)
+        if many and ratio >= bent:
+            return ConsensusADMM() if even else ConsensusADMM(SHARDS, finish=FINISH)
+    if many and not even and simplex_duals(problem):
+        return _of_classes(problem, alpha, n_jobs)
+    return None
 
 
 def _for_marginals(solver: Solver, problem: Problem) -> Solver:

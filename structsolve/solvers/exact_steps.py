@@ -30,7 +30,7 @@ def simplex_duals(problem: Problem) -> bool:
         and not potentials.shared_size
         and not potentials.edge_size
         # The step is a projection onto the simplex if the features of all labels have one norm.
-        and potentials.node_scale is None
+        and potentials.plain_nodes
     )
 
 
@@ -64,7 +64,7 @@ def box_duals(problem: Problem) -> bool:
         problem.space.separate_parts
         and problem.adds_up
         and potentials.has_weights
-        and potentials.node_scale is None
+        and potentials.plain_nodes
     )
 
 
@@ -88,7 +88,7 @@ def hull_projection(problem: Problem) -> Any:
         or potentials.max_nodes > 1
         or potentials.shared_size
         or potentials.edge_size
-        or potentials.node_scale is not None
+        or not potentials.plain_nodes
     ):
         return None
     bind = ask("structsolve_projection", Projection, problem.space, regularizer="euclidean")

@@ -141,7 +141,7 @@ class SpectralMetric:
         for rows in _blocks(len(nodes)):
             nodes[rows] = examples.nodes[rows] @ self.turn
         turned, gram = replace(examples, nodes=nodes), problem.potentials.has_gram
-        return linear_potentials(self.layout, turned, name, gram, problem.node_scale)
+        return linear_potentials(self.layout, turned, name, gram, **problem.metric)
 
     def model(self, w: np.ndarray) -> np.ndarray:
         """Return the weights for the original features.

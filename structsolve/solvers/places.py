@@ -63,7 +63,7 @@ class Held:
             nodes = sparse.csr_matrix((data, self.indices, examples.nodes.indptr), shape=shape)
             nodes.has_sorted_indices = nodes.has_canonical_format = True
             scaled, gram = replace(examples, nodes=nodes), problem.potentials.has_gram
-            made = linear_potentials(self.layout, scaled, name, gram, problem.node_scale)
+            made = linear_potentials(self.layout, scaled, name, gram, **problem.metric)
             self._made = scale, made
         return self._made[1]
 

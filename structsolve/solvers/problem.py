@@ -5,6 +5,7 @@ Plugins are called here, once; solver loops stay in native code.
 
 from __future__ import annotations
 
+import copy
 from dataclasses import replace
 from typing import Any
 
@@ -176,8 +177,26 @@ class Problem:
         problem.weights = self.weights
         return problem
 
+    def without_metric(self) -> Problem:
+        """Return the problem whose regulariser is ``||w||^2``, whatever :attr:`Space.node_mix` is.
+
+        Returns
+        -------
+        Problem
+        """
+        if self.space.node_mix is None:
+            return self
+        space = copy.copy(self.space)
+        space.node_mix = None
+        return self.on(space, self.examples)
+
+    @property
+    def metric(self) -> dict[str, Any]:
+        """``node_scale`` and ``node_mix`` of potentials that are to be made for this problem."""
+        return {"node_scale": self.node_scale, "node_mix": self.space.node_mix}
+
     def model_weights(self, w: np.ndarray) -> np.ndarray:
-        """Return the weights that score new examples without ``node_scale``.
+        """Return the weights that score new examples, without ``node_scale`` or a metric.
 
         Parameters
         ----------
@@ -188,8 +207,7 @@ class Problem:
         -------
         ndarray of shape (dim,)
         """
-        scale = self.potentials.node_scale
-        return w if scale is None else self._times(w, scale)
+        return self._with_rows(w, inverse=False)
 
     def model(self, w: np.ndarray) -> Model:
         """Return the model that scores raw examples as a solver's w scores packed ones.
@@ -222,17 +240,15 @@ class Problem:
         ndarray of shape (dim,)
             0 if the factor is 0.
         """
-        scale = self.potentials.node_scale
-        if scale is None:
-            return w
-        inverse = np.zeros_like(scale)
-        np.divide(1, scale, out=inverse, where=scale > 0)
-        return self._times(w, inverse)
+        return self._with_rows(w, inverse=True)
 
-    def _times(self, w: np.ndarray, factors: np.ndarray) -> np.ndarray:
-        scaled = w.copy()
-        self.potentials.layout.node_block(scaled)[...] *= factors
-        return scaled
+    def _with_rows(self, w: np.ndarray, inverse: bool) -> np.ndarray:
+        if self.potentials.plain_nodes:
+            return w
+        changed = w.copy()
+        rows = self.potentials.layout.node_block(changed)
+        rows[...] = self.potentials.model_rows(rows, inverse)
+        return changed
 
     def regulariser(self, w: np.ndarray, alpha: float) -> float:
         """Return ``alpha/2 ||w||^2`` over the penalised coordinates.
@@ -431,9 +447,10 @@ class Problem:
 def _potentials(space: Space, examples: Examples, settings: dict[str, Any]) -> LinearPotentials:
     given, scale = (space.layout, examples, space.structure.name), settings["node_scale"]
     if settings["kernel"] is None:
-        return linear_potentials(*given, settings["gram"], scale)
+        gram = settings["gram"]
+        return linear_potentials(*given, gram, node_scale=scale, node_mix=space.node_mix)
     own = {name: settings[name] for name in ("kernel", "dense", "penalize_intercept")}
-    return kernel_potentials(*given, **own, node_scale=scale)
+    return kernel_potentials(*given, **own, node_scale=scale, node_mix=space.node_mix)
 
 
 def _shares(examples: Examples) -> np.ndarray:

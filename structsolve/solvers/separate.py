@@ -160,7 +160,7 @@ def groups_of(problem: Problem) -> list[Any]:
         See :meth:`structsolve.Space.groups`; [] if there is one group.
     """
     potentials = problem.potentials
-    if not problem.adds_up or not potentials.has_weights or potentials.node_scale is not None:
+    if not problem.adds_up or not potentials.has_weights or not potentials.plain_nodes:
         return []
     groups = problem.space.groups(problem.examples, problem.given_loss)
     return groups if len(groups) > 1 else []

@@ -55,6 +55,11 @@ class Space(SpaceOperators):
     #: attribute ``intercept`` that is true, the last feature is the constant.
     row_axes: Mapping[str, int] = MappingProxyType({})
 
+    #: A metric along the last axis of the node block, as a symmetric positive definite matrix M of
+    #: at most 256 rows: training penalises ``||w M^-1||^2`` of each feature's weights in place of
+    #: ``||w||^2``, so that combinations which M shrinks cost more.
+    node_mix: np.ndarray | None = None
+
     #: The space of all columns, if this one has fewer; what its columns stand for, see
     #: :func:`structsolve.structure.used_columns.with_used_columns`.
     whole: Space | None = None

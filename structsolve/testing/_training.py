@@ -159,9 +159,12 @@ def objective(case: Case, loss: Any, w: np.ndarray) -> float:
     native = case.loss(loss)
     weights = case.examples.sample_weight
     weights = np.ones(case.n) if weights is None else weights
-    total = 0.0
+    total, model = 0.0, w.copy()
+    if case.space.node_mix is not None:
+        rows = case.layout.view(model, case.layout.node.name)
+        rows[...] = rows @ case.space.node_mix
     for i in range(case.n):
-        theta = scores(case, i, w)
+        theta = scores(case, i, model)
         truth = case.mu[i][case.row(i, case.examples.label(i))]
         violations = case.losses(f"Loss {loss!r}", native, i) + (case.mu[i] - truth) @ theta
         total += weights[i] * violations.max()

@@ -20,7 +20,7 @@ from structsolve.projections.rows import RowMaxMin
 from structsolve.structure.ask import ask, ask_loss, make_layout
 
 # The records that plugins were written for: what they promise is never edited.
-FORMER = {"1.0": "426c967bb7242e9a", "1.1": "b00c5112c4f43f26"}
+FORMER = {"1.0": "426c967bb7242e9a", "1.1": "b00c5112c4f43f26", "1.2": "e87621bfc11e431e"}
 
 
 def recorded():
@@ -87,7 +87,10 @@ def test_every_name_is_documented_and_the_public_one():
     assert "Structure" in dir(plugin)
 
 
-@pytest.mark.parametrize("number", [None, "1.0", "1.1", "1.2", "0.9", "2.0", "1.999", "one", 1.0])
+OURS = None, "1.0", "1.1", "1.2", "1.3"
+
+
+@pytest.mark.parametrize("number", [*OURS, "0.9", "2.0", "1.999", "one", 1.0])
 def test_plugins_are_checked_against_it(number):
     module = ModuleType("written-before")
 
@@ -99,7 +102,7 @@ def test_plugins_are_checked_against_it(number):
     if number is not None:
         module.STRUCTSOLVE_CONTRACT = number
     known = registry.default()
-    if number in (None, "1.0", "1.1", "1.2"):
+    if number in OURS:
         known.register(module, "written-before")
         known.unregister(module)
         return
@@ -150,7 +153,7 @@ def test_other_hooks_take_no_bound_answer(registered):
     )
 
 
-@pytest.mark.parametrize("number", [None, "1.0", "1.1", "1.2"])
+@pytest.mark.parametrize("number", OURS)
 @pytest.mark.parametrize("former", [True, False])
 def test_wrappers_get_what_their_contract_says(number, former):
     seen = []
@@ -192,7 +195,7 @@ def test_a_wrapper_of_1_0_may_answer_where_nobody_does(registered):
 
     module = ModuleType("of-1.0")
     module.structsolve_polytope = hookimpl(wrapper=True)(polytope)
-    with pytest.warns(FutureWarning, match="take no 'examples' and declare 1.2"):
+    with pytest.warns(FutureWarning, match="take no 'examples' and declare 1.3"):
         registry.default().register(module, "of-1.0")
     try:
         assert type(ask_polytopes(*packed("ordinal", thresholds=True))) is Simplex
@@ -241,7 +244,7 @@ def test_where_warnings_are_errors_nothing_of_a_former_plugin_stays():
     module = ModuleType("of-1.0")
     module.structsolve_polytope = hookimpl(wrapper=True)(lambda space, examples: (yield))
     known = registry.default()
-    with pytest.raises(FutureWarning, match="take no 'examples' and declare 1.2, then it gets a"):
+    with pytest.raises(FutureWarning, match="take no 'examples' and declare 1.3, then it gets a"):
         known.register(module, "of-1.0")
     assert not known.manager.is_registered(module)
     assert not any(p.name == "of-1.0" for p in known.plugins)

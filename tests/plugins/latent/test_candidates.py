@@ -72,7 +72,8 @@ def ambiguous(structure, seed, n=6, most=3):
 def bounds_of(structure, X, Y, w, surrogate):
     """Return the surrogate of each example at labels Y."""
     space, examples = learn_space(structure, X, Y)
-    return Problem(space, examples, surrogate=surrogate).bounds(w)[0]
+    problem = Problem(space, examples, surrogate=surrogate)
+    return problem.bounds(problem.solver_weights(w))[0]
 
 
 @pytest.mark.parametrize("kind", KINDS)
@@ -177,7 +178,9 @@ def test_weights_and_validation():
     model.fit(X, given, sample_weight=weights, validation=(X, truth))
     assert all("validation_score" in record for record in model.rounds_)
     own = bounds_of(structure, X, model.hidden_, model.flat_weights(), "margin")
-    objective = 0.025 * (model.flat_weights() ** 2).sum() + weights @ own / weights.sum()
+    rows = model.space_.layout.view(model.flat_weights(), "node")
+    norm = np.square(rows @ np.linalg.inv(model.space_.node_mix)).sum()
+    objective = 0.025 * norm + weights @ own / weights.sum()
     assert model.rounds_[-1]["objective"] == pytest.approx(objective, rel=1e-6)
 
 

@@ -12,7 +12,7 @@ import structsolve
 from structsolve import StructuredSVM
 from structsolve.plugins.permutation import PermutationStructure
 from structsolve.plugins.permutation.choice import PENALTIES, _left_out, _principal, better_weights
-from structsolve.plugins.permutation.degrees import expand, rank_polynomials
+from structsolve.plugins.permutation.degrees import expand, rank_polynomials, smooth_ranks
 from structsolve.testing import check_structure
 
 
@@ -148,7 +148,7 @@ def test_the_default_does_not_depend_on_how_features_are_stored_or_scaled():
         answers = {better_weights(x, Y) for x in (X, scaled, sp.csr_matrix(scaled))}
         assert len(answers) == 1
         chosen += answers
-    assert {*chosen} == {"scores", "matrix"}
+    assert {*chosen} == {"scores", "smooth"}
 
 
 def test_the_default_takes_what_left_out_rows_prefer(tmp_path):
@@ -159,8 +159,10 @@ def test_the_default_takes_what_left_out_rows_prefer(tmp_path):
     weight = np.repeat([1, 0], [100, 200])
     assert better_weights(np.tile(X[:100], (3, 1)), np.tile(Y[:100], (3, 1)), weight) == "scores"
     assert better_weights(np.r_[X, X], np.r_[Y, ends], np.repeat([0, 1], 200)) == "matrix"
-    assert better_weights(X[:9], Y[:9]) == better_weights(0 * X, Y) == "matrix"
-    assert better_weights(np.abs(X), middle) == better_weights(X[:, :1], ends) == "matrix"
+    assert better_weights(X[:9], Y[:9]) == better_weights(0 * X, Y) == "smooth"
+    assert better_weights(np.abs(X), middle) == "smooth"  # both predict it
+    other = np.where(np.abs(X[:, :1]) > 0.7, [0, 4, 1, 2, 3], [4, 0, 1, 2, 3])
+    assert better_weights(np.abs(X), other) == better_weights(X[:, :1], ends) == "matrix"
     model = StructuredSVM("permutation").fit(X[:150], Y[:150])
     assert model.space_.structure.weights == "scores" and "pair" in model.coef_
     matrix = StructuredSVM(PermutationStructure(weights="matrix")).fit(X[:150], Y[:150])
@@ -175,7 +177,35 @@ def test_the_default_takes_what_left_out_rows_prefer(tmp_path):
     for settings_ in ({"kernel": "rbf"}, {"structure": PermutationStructure(weights="matrix")}):
         other = StructuredSVM(**{"structure": "permutation", **settings_}).fit(X, Y)
         assert other.space_.structure.weights in ("auto", "matrix"), settings_
+        assert (other.space_.node_mix is None) == ("structure" in settings_)
+    model = StructuredSVM("permutation").fit(X[:, :1], ends)
+    assert model.space_.structure.weights == "matrix" and model.space_.node_mix is None
     refused("200 rows of X, 9 rankings", StructuredSVM("permutation").fit, X, Y[:9])
+
+
+def test_smooth_weights_cost_what_they_bend(tmp_path):
+    X, Y = noisy(60, 6)
+    smooth = StructuredSVM(PermutationStructure(weights="smooth"), tol=1e-6, max_iter=3000)
+    smooth.fit(X, Y)
+    plain = clone(smooth).set_params(structure__weights="matrix").fit(X, Y)
+    assert smooth.alpha_ == plain.alpha_  # that of the same weights
+    M, problem = (
+        smooth_ranks(5),
+        structsolve.Problem(plain.space_, plain.space_.pack(X, Y), "spearman"),
+    )
+    assert np.square(np.linalg.eigvalsh(M)).sum() == pytest.approx(5)
+
+    def objective(model):
+        w = plain.space_.layout.view(model.flat_weights(), "node") @ np.linalg.inv(M)
+        value = problem.weights @ problem.bounds(model.flat_weights())[0]
+        return float(value) + 0.5 * model.alpha_ * float(np.square(w).sum())
+
+    assert objective(smooth) == pytest.approx(smooth.history_[-1]["primal"])
+    assert objective(smooth) < objective(plain)
+    assert np.array_equal(reloaded(smooth, tmp_path).predict(X), smooth.predict(X))
+    again = clone(smooth).set_params(warm_start=True).fit(X, Y).fit(X, Y)
+    assert again.n_iter_ <= 2 and np.allclose(again.predict(X), smooth.predict(X))
+    refused("weights is 'smooth'", clone(smooth).fit, [np.zeros((2, 2, 1))], [[0, 1]])
 
 
 def test_alpha_counts_examples_not_pairs():

@@ -110,7 +110,7 @@ def check(
     model: Any, written: Any, surrogate: str, relaxed: bool, l1: float, exact: bool, full: bool
 ) -> list[str]:
     """Compare the last record of a model with all labels; return its wrong claims."""
-    record, w = model.history_[-1], model._model.weights
+    record, w = model.history_[-1], written.problem.solver_weights(model._model.weights)
     if not record.get("certified") or record.get("primal") is None:
         raise Unchecked("no certificate")
     primal, gap, dual = record["primal"], record.get("gap"), record.get("dual")

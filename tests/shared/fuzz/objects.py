@@ -30,6 +30,7 @@ from structsolve.plugins.mrf.exact._search import ExactSearch
 from structsolve.plugins.mrf.relaxation._spanning_trees import SpanningTrees
 from structsolve.plugins.mrf.relaxation._tree_reweighted import TreeReweightedSums
 from structsolve.plugins.mrf.tables._model import GraphModel
+from structsolve.potentials.mixed import MixedPotentials
 from structsolve.potentials.model import LinearModel
 from structsolve.solvers.run import Start
 from structsolve.structure import calls
@@ -212,7 +213,8 @@ def _alone() -> list[Any]:
         DirectLabels(LinearModel(space, np.zeros(space.layout.dim)), ask_oracle(space))
         for space, _ in (chains(), classes())
     ]
-    space, _ = chains()
+    space, examples = chains()
+    mixed = MixedPotentials(examples, space.layout, np.eye(space.layout.node.shape[-1]))
     for kind, bind in (
         (DirectBest, ask_power(space, "kbest")),
         (DirectMarginals, ask_projection(space, "entropy")),
@@ -228,7 +230,7 @@ def _alone() -> list[Any]:
     trees = SpanningTrees(shape)
     relaxed = TreeReweightedSums(trees, graph_plans(shape, layout, 0.0), shape, layout)
     return [
-        *short, graph, trees, relaxed,
+        *short, graph, trees, relaxed, mixed,
         CutNetwork(3, [[0, 1], [1, 2]]), model, ExactSearch(model), tree,
         tree.sums, Names(), Numbering(Names()), Masks(chain, {}),
         Masks(rows, {"node": np.zeros((6, 3))}),

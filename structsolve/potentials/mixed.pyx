@@ -1,0 +1,177 @@
+"""Linear potentials with a metric along the last axis of a node's parts, such as ranks."""
+
+import numpy as np
+
+from libc.string cimport memcpy, memset
+
+from .features cimport FeatureRows
+from .linear cimport NODE, LinearPotentials
+
+
+cdef class MixedPotentials(LinearPotentials):
+    """Linear potentials whose node parts score ``<x, u> M`` along their last axis.
+
+    Penalising ``||u||^2`` then penalises ``||w M^-1||^2`` of the weights ``w = u M`` that score
+    features without M: weights that an eigenvector of M with a small eigenvalue combines cost more.
+
+    Parameters
+    ----------
+    examples : Examples
+        Packed features.
+    layout : WeightLayout
+        Blocks of the weight vector.
+    node_mix : ndarray of float64 of shape (S, S)
+        M, symmetric and positive definite, S being the size of the last axis of the node block.
+    gram_budget, n_jobs, nodes
+        As of :class:`LinearPotentials`.
+
+    Raises
+    ------
+    ValueError
+        If the matrix has another shape, is not symmetric, or has more than 256 rows; and as
+        :class:`LinearPotentials` says.
+    """
+
+    def __init__(self, examples, layout, node_mix, Py_ssize_t gram_budget=0, n_jobs=1,
+                 FeatureRows nodes=None):
+        super().__init__(examples, layout, gram_budget, n_jobs, nodes)
+        M = np.ascontiguousarray(node_mix, dtype=np.float64)
+        *_, size = layout.node.shape if layout.node is not None else (0,)
+        if M.shape != (size, size) or not 0 < size <= MOST_MIXED or not np.array_equal(M, M.T):
+            raise ValueError(
+                f"node_mix has shape {M.shape}, expected a symmetric matrix of shape "
+                f"({size}, {size}), of 1 to {MOST_MIXED} rows"
+            )
+        self.node_mix, self.mix, self.square = M, M, M @ M
+        self.size, self.stride = size, layout.node.stride
+
+    def model_rows(self, rows, inverse=False):
+        M = np.linalg.inv(self.node_mix) if inverse else self.node_mix
+        return mixed_rows(rows, M, self.stride)
+
+    cdef Py_ssize_t axis(self, Py_ssize_t i, Py_ssize_t nnz, const int* index, int* states,
+                         int* entries, Py_ssize_t* n_entries) noexcept nogil:
+        cdef Py_ssize_t k = 1, s
+        cdef Py_ssize_t position = index[0] - self.shared_size
+        cdef int first
+        n_entries[0] = 0
+        if self._place(i, index[0]).kind != NODE:
+            return 1
+        states[0] = <int>(position % self.stride)
+        first = index[0] - states[0]
+        for s in range(self.size):
+            entries[s] = <int>(first + s)
+        n_entries[0] = self.size
+        while k < nnz and k < MOST_MIXED and first <= index[k] < first + self.size:
+            states[k] = index[k] - first
+            k += 1
+        return k
+
+    cdef void score(self, Py_ssize_t i, const double* w, double scale,
+                    double* theta) noexcept nogil:
+        cdef double[MOST_MIXED] row
+        cdef double* out = theta + self.shared_size
+        cdef Py_ssize_t axes = (
+            (self.offsets[i + 1] - self.offsets[i]) * (self.node_size // self.stride))
+        LinearPotentials.score(self, i, w, scale, theta)
+        for _ in range(axes):
+            combine(self.size, self.size, NULL, out, self.mix, 1, row)
+            memcpy(out, row, self.size * sizeof(double))
+            out += self.stride
+
+    cdef void add(self, Py_ssize_t i, Py_ssize_t nnz, const int* index, const double* value,
+                  double coef, double* w) noexcept nogil:
+        cdef Py_ssize_t m, n, j = 0
+        cdef int[MOST_MIXED] states, entries
+        cdef double[MOST_MIXED] coefs
+        while j < nnz:
+            m = self.axis(i, nnz - j, index + j, states, entries, &n)
+            if n:
+                combine(m, n, states, value + j, self.mix, coef, coefs)
+                LinearPotentials.add(self, i, n, entries, coefs, 1, w)
+            else:
+                LinearPotentials.add(self, i, 1, index + j, value + j, coef, w)
+            j += m
+
+    cdef void clear(self, Py_ssize_t i, Py_ssize_t nnz, const int* index, double* w) noexcept nogil:
+        cdef Py_ssize_t m, n, j = 0
+        cdef int[MOST_MIXED] states, entries
+        while j < nnz:
+            m = self.axis(i, nnz - j, index + j, states, entries, &n)
+            LinearPotentials.clear(self, i, n if n else 1, &entries[0] if n else index + j, w)
+            j += m
+
+    cdef void scores(self, Py_ssize_t i, Py_ssize_t nnz, const int* index, const double* w,
+                     double* out) noexcept nogil:
+        cdef Py_ssize_t k, m, n, s, j = 0
+        cdef int[MOST_MIXED] states, entries
+        cdef double[MOST_MIXED] values
+        while j < nnz:
+            m = self.axis(i, nnz - j, index + j, states, entries, &n)
+            if n:
+                LinearPotentials.scores(self, i, n, entries, w, values)
+                for k in range(m):
+                    out[j + k] = 0
+                    for s in range(n):
+                        out[j + k] += self.mix[states[k], s] * values[s]
+            else:
+                LinearPotentials.scores(self, i, 1, index + j, w, out + j)
+            j += m
+
+    cdef void add_gram(self, Py_ssize_t i, Py_ssize_t nnz, const int* index,
+                       const double* value, double coef, double* u,
+                       double* scratch) noexcept nogil:
+        cdef Py_ssize_t m, n, j = 0
+        cdef int[MOST_MIXED] states, entries
+        cdef double[MOST_MIXED] coefs
+        while j < nnz:
+            m = self.axis(i, nnz - j, index + j, states, entries, &n)
+            if n:
+                combine(m, n, states, value + j, self.square, coef, coefs)
+                LinearPotentials.add_gram(self, i, n, entries, coefs, 1, u, scratch)
+            else:
+                LinearPotentials.add_gram(self, i, 1, index + j, value + j, coef, u, scratch)
+            j += m
+
+    cdef void move_gram(self, Py_ssize_t i, Py_ssize_t nnz, const int* index, double coef,
+                        double* u, double* theta) noexcept nogil:
+        cdef Py_ssize_t m, n, j = 0
+        cdef int[MOST_MIXED] states, entries
+        while j < nnz:
+            m = self.axis(i, nnz - j, index + j, states, entries, &n)
+            LinearPotentials.move_gram(self, i, n if n else 1, &entries[0] if n else index + j,
+                                       coef, u, theta)
+            j += m
+
+
+def mixed_rows(rows, M, stride):
+    """Return the products of the last axis of node weights and a matrix.
+
+    Parameters
+    ----------
+    rows : ndarray of float64 of shape (n, node_size)
+    M : ndarray of shape (S, S)
+    stride : int
+        Doubles of the last axis, with padding.
+
+    Returns
+    -------
+    ndarray of float64 of shape (n, node_size)
+    """
+    mixed = np.zeros_like(rows)
+    given, into = (a.reshape(len(a), -1, stride) for a in (rows, mixed))
+    into[..., :len(M)] = given[..., :len(M)] @ M
+    return mixed
+
+
+cdef void combine(Py_ssize_t m, Py_ssize_t n, const int* states, const double* value,
+                  const double[:, ::1] M, double coef, double* out) noexcept nogil:
+    """out = coef times the sum of value[k] and row states[k] of M; row k without states."""
+    cdef Py_ssize_t k, s
+    cdef const double* line
+    cdef double x
+    memset(out, 0, n * sizeof(double))
+    for k in range(m):
+        line, x = &M[k if states == NULL else states[k], 0], coef * value[k]
+        for s in range(n):
+            out[s] += x * line[s]
