@@ -126,9 +126,11 @@ def model_of(name: str, method: str, labels: Any, tol: float) -> Any:
     from structsolve.surrogates import MaxMin
 
     kind = kind_of(name)
-    structure: Any = {"mc": "multiclass", "rank": "permutation", "ocr": "chain"}.get(kind)
+    structure: Any = {"mc": "multiclass", "ocr": "chain"}.get(kind)
     if kind == "ord":
         structure = OrdinalStructure(classes=np.unique(labels))
+    elif kind == "rank":
+        structure = structsolve.get_structure("permutation", weights="matrix")  # the paper's
     surrogate: Any
     surrogate, solver = METHODS[method]
     if kind == "rank" and method == "M4N":
