@@ -11,7 +11,7 @@ from checks import refused
 from programs import fuzzed
 from solver_cases import word_data
 
-from structsolve import SequenceVectorizer, StructuredSVM
+from structsolve import SequenceVectorizer, StructuredSVM, get_structure
 from structsolve.solvers import CuttingPlane
 
 dask = pytest.importorskip("dask")
@@ -276,6 +276,22 @@ def test_label_sets_and_sparse_partitions(client):
     predicted = model.predict(da.from_array(X, chunks=((30, 0, 60), 5)))
     assert predicted.shape == (90, 3)
     assert np.array_equal(predicted.compute(), model.to_local().predict(X))
+
+
+def test_rankings_have_smooth_weights(client):
+    X, _ = plane(300)
+    scores = X @ np.random.default_rng(1).normal(size=(5, 4))
+    Y = (-scores - np.random.default_rng(2).normal(size=(300, 4))).argsort(axis=1).argsort(axis=1)
+    model = DaskStructuredSVM("permutation", n_shards=3, client=client).fit(lazily(X), lazily(Y))
+    smooth = get_structure("permutation", weights="smooth")
+    one = StructuredSVM(smooth, tol=1e-4, max_iter=1000).fit(X, Y)
+    assert model.alpha_ == pytest.approx(one.alpha_)
+    last, best = model.history_[-1], one.history_[-1]
+    assert best["dual"] * (1 - 1e-9) <= last["primal"] <= best["primal"] * (1 + 0.0101)
+    assert (
+        np.abs(model.coef_["node"] - one.coef_["node"]).max()
+        < 0.1 * np.abs(one.coef_["node"]).max()
+    )
 
 
 def test_tables_of_levels_whose_shards_have_other_paths(client):
