@@ -543,7 +543,7 @@ def test_ordered_classes_that_a_fold_lacks():
 
 def test_refusals():
     X, y = flat(12)
-    for alphas in ("way", 0, True, [], [0.1, -1], [np.inf], ["a"], None):
+    for alphas in ("way", 0, True, [], [0.1, -1], [np.inf], ["a"], ["1"], None):
         with pytest.raises(ValueError, match="alphas is"):
             StructuredSVMCV("multiclass", alphas=alphas).fit(X, y)
     assert given_alphas((0.1, 1, 0.1)) == [1.0, 0.1] and given_alphas(np.int64(4)) == 4
@@ -565,7 +565,7 @@ def test_refusals():
         StructuredSVMCV("multiclass", cv=2).fit(X, np.zeros(12))  # one class: objectives of 0
     with pytest.raises(ValueError, match="cv is 13 folds, .* n_samples=12"):
         StructuredSVMCV("multiclass", cv=13).fit(X, y)
-    for alphas in (["auto", 0.1], 0.1, None):
+    for alphas in (["auto", 0.1], ["1"], 0.1, None):
         with pytest.raises(ValueError, match="alphas is .* expected a list of numbers"):
             StructuredSVM("multiclass").path(X, y, alphas=alphas)
     for validation in ((X,), (X, y, y), X, 3):
