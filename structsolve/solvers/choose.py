@@ -195,27 +195,12 @@ def choose_solver(
     surrogate = problem.surrogate
     smooth = has_segments(surrogate) and surrogate.projection.gibbs
     if auto and plain and alpha is not None and not (even and smooth):
-        newton = smooth and _is_filled(problem.examples.nodes)
-        many = problem.n >= MANY
-        bent = BENT_SMOOTH if smooth else BENT
-        if newton:
-            bent *= min(1.0, problem.n / ALL_MOVE)
-        few = problem.dim <= FEW_WEIGHTS and not smooth and not even
-        some = problem.n >= SOME and not smooth and not even
-        ratio = _bend(problem, alpha, n_jobs) if newton or many or few or some else 0.0
-        least = min(BENT_SOFT if some else bent, BENT_FEW if few else bent)
-        if ratio >= least and not groups_of(problem):
-            swept = cache(partial(_swept, problem, alpha, n_jobs))
-            if some and ratio >= BENT_SOFT and _fits_badly(problem, n_jobs, swept):
-                return Smoothing()
-            if few and ratio >= BENT_FEW and swept()[1]["cuts"] >= TOUCHED * problem.n:
-                return CuttingPlane()
-            if newton:
-                return LBFGS(steps=STEPS)
-            if many and ratio >= bent:
-                return ConsensusADMM() if even else ConsensusADMM(SHARDS, finish=FINISH)
-        if many and not even and _stays_full(problem, alpha, n_jobs):
-            return Smoothing()
+        # Searches then start as with a solver by name.
+        before = {k: array.copy() for k, array in surrogate.memory_of_examples().items()}
+        other = _by_rule(problem, alpha, n_jobs, smooth, even)
+        surrogate.remember(before)
+        if other is not None:
+            return other
     if not smooth:
         return solver
     solver.check(problem)
@@ -227,6 +212,34 @@ def choose_solver(
         certify_every=solver.certify_every,
         batch=solver.batch,
     )
+
+
+def _by_rule(
+    problem: Problem, alpha: float, n_jobs: int, smooth: bool, even: bool
+) -> Solver | None:
+    """Return the solver to which :class:`Auto` hands over, None for BCFW or GBCFW."""
+    newton = smooth and _is_filled(problem.examples.nodes)
+    many = problem.n >= MANY
+    bent = BENT_SMOOTH if smooth else BENT
+    if newton:
+        bent *= min(1.0, problem.n / ALL_MOVE)
+    few = problem.dim <= FEW_WEIGHTS and not smooth and not even
+    some = problem.n >= SOME and not smooth and not even
+    ratio = _bend(problem, alpha, n_jobs) if newton or many or few or some else 0.0
+    least = min(BENT_SOFT if some else bent, BENT_FEW if few else bent)
+    if ratio >= least and not groups_of(problem):
+        swept = cache(partial(_swept, problem, alpha, n_jobs))
+        if some and ratio >= BENT_SOFT and _fits_badly(problem, n_jobs, swept):
+            return Smoothing()
+        if few and ratio >= BENT_FEW and swept()[1]["cuts"] >= TOUCHED * problem.n:
+            return CuttingPlane()
+        if newton:
+            return LBFGS(steps=STEPS)
+        if many and ratio >= bent:
+            return ConsensusADMM() if even else ConsensusADMM(SHARDS, finish=FINISH)
+    if many and not even and _stays_full(problem, alpha, n_jobs):
+        return Smoothing()
+    return None
 
 
 def _for_marginals(solver: Solver, problem: Problem) -> Solver:
