@@ -472,6 +472,12 @@ def test_only_scores_without_refit():
     assert model.alpha_ in ALPHAS
     with pytest.raises(NotFittedError):
         model.predict(X)
+    model.set_params(refit=True).fit(X, y).predict(X)
+    model.set_params(refit=False).fit(X[:, :1], y)  # the model before is none of this alpha
+    for call in (model.predict, model.save):
+        with pytest.raises(NotFittedError):
+            call(X)
+    assert not hasattr(model, "coef_")
 
 
 def test_early_stopping_and_what_is_told(tmp_path, capsys):
