@@ -321,6 +321,8 @@ class StructuredSVM(AlphaPathMixin, PartialFitMixin, ProblemMixin, FittedMixin, 
             run = self.solver_.start(start_of(self, problem, rng, data.space))
         self._run = None
         outcome = self._drive(run, data.held_out, fingerprint + repr(self.alpha_))
+        if outcome.reason == "interrupted" and not outcome.history and not outcome.w.any():
+            raise KeyboardInterrupt  # there is nothing to keep
         if self.warm_start and hasattr(run, "continue_at"):
             self._run = (fingerprint, run)
         self.memory_ = run.memory()
