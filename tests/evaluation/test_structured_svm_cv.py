@@ -393,6 +393,27 @@ def test_a_best_alpha_at_an_end_is_told(alphas, scores, message):
     assert len(told) == (message is not None) and all(message in text for text in told)
 
 
+def test_all_folds_have_scores_at_the_chosen_alpha():
+    """By the leading three the last alpha is ruled out; by all five it is expected to be best."""
+    table = np.array(
+        [[0.8, 0.4, 0.7], [0.3, 0, 0.2], [0.9, 0.9, 0.6], [0.2, 0.5, 0], [0.1, 0.8, 0]]
+    )
+    X, y = flat(40)
+    X[:, 0] = fold = np.arange(40) // 8
+    folds = [(np.flatnonzero(fold != f), np.flatnonzero(fold == f)) for f in range(5)]
+    alphas = []
+
+    def scoring(model, rows, labels):
+        if model.alpha not in alphas:
+            alphas.append(model.alpha)
+        return table[int(rows[0, 0]), alphas.index(model.alpha)]
+
+    given = {"alphas": 3, "cv": folds, "scoring": scoring, "refit": False}
+    model = StructuredSVMCV("multiclass", **given).fit(X, y)
+    np.testing.assert_array_equal(model.scores_, table)
+    assert model.alpha_ == model.alphas_[np.argmax(table.mean(axis=0))]
+
+
 def test_groups_weights_and_splitters():
     X, y = flat(40)
     groups = np.arange(40) % 4
