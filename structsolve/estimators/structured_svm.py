@@ -64,7 +64,7 @@ class StructuredSVM(AlphaPathMixin, PartialFitMixin, ProblemMixin, FittedMixin, 
         ``score`` uses ``loss`` without these weights, and "hamming" for label sets by default.
     solver : str or Solver, default="auto"
         "bcfw", "admm", "cutting-plane", "sgd", ..., or an object with settings. "auto" takes
-        "admm", "lbfgs" or "bcfw" by alpha, size and structure
+        "smoothing", "cutting-plane", "admm", "lbfgs" or "bcfw" by alpha, size and structure
         (:class:`~structsolve.solvers.Auto`), and tells which at ``verbose=1``; with a kernel,
         ``warm_start`` or a checkpoint it is "bcfw", with ``early_stopping`` that or "admm". Of
         marginals as y it takes "lbfgs" or "cutting-plane".
