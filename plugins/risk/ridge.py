@@ -351,7 +351,7 @@ class JointSmoother:
     def __init__(self, smoother: KernelSmoother, B: np.ndarray):
         from scipy.linalg import eigh  # heavy
 
-        self.smoother = smoother
+        self.smoother, self.B = smoother, np.array(B)  # files keep B
         self.values, self.vectors = eigh(B)
         self.values = np.maximum(self.values, 0.0)
 
@@ -368,7 +368,7 @@ class JointSmoother:
         JointSmoother
         """
         made = JointSmoother.__new__(JointSmoother)
-        made.smoother, made.values, made.vectors = smoother, self.values, self.vectors
+        made.__dict__ |= self.__dict__ | {"smoother": smoother}
         return made
 
     def averages(self, k: np.ndarray, targets: np.ndarray, alpha: float) -> np.ndarray:

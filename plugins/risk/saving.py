@@ -50,8 +50,7 @@ def save(model: Any, path: str | os.PathLike[str]) -> None:
     elif rows is not None:
         arrays["rows"] = rows
     if model._joint is not None:
-        joint = model._joint
-        arrays["joint"] = (joint.vectors * joint.values) @ joint.vectors.T
+        arrays["joint"] = model._joint.B
     for name in ("cv_losses_", "feature_names_in_"):
         if hasattr(model, name):
             value = getattr(model, name)

@@ -64,7 +64,7 @@ class StructuredSVM(AlphaPathMixin, PartialFitMixin, ProblemMixin, FittedMixin, 
         ``score`` uses ``loss`` without these weights, and "hamming" for label sets by default.
     solver : str or Solver, default="auto"
         "bcfw", "admm", "cutting-plane", "sgd", ..., or an object with settings. "auto" takes
-        "admm", "lbfgs" or "bcfw" by alpha, size and structure
+        "smoothing", "cutting-plane", "admm", "lbfgs" or "bcfw" by alpha, size and structure
         (:class:`~structsolve.solvers.Auto`), and tells which at ``verbose=1``; with a kernel,
         ``warm_start`` or a checkpoint it is "bcfw", with ``early_stopping`` that or "admm". Of
         marginals as y it takes "lbfgs" or "cutting-plane".
@@ -321,6 +321,8 @@ class StructuredSVM(AlphaPathMixin, PartialFitMixin, ProblemMixin, FittedMixin, 
             run = self.solver_.start(start_of(self, problem, rng, data.space))
         self._run = None
         outcome = self._drive(run, data.held_out, fingerprint + repr(self.alpha_))
+        if outcome.reason == "interrupted" and not outcome.history and not outcome.w.any():
+            raise KeyboardInterrupt  # there is nothing to keep
         if self.warm_start and hasattr(run, "continue_at"):
             self._run = (fingerprint, run)
         self.memory_ = run.memory()

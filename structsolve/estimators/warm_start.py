@@ -10,6 +10,7 @@ from sklearn.base import clone
 from ..solvers.problem import Problem
 from ..solvers.run import Start
 from ..structure.used_columns import narrowed
+from ..utils.arrays import real_array
 from .alpha import UNKNOWN, is_auto, refuse_without_effect
 
 
@@ -122,7 +123,7 @@ class AlphaPathMixin:
             One fitted model per alpha, in the order of ``alphas``.
         """
         try:
-            alphas = [float(a) for a in alphas]
+            alphas = [float(a) for a in real_array([*alphas], "alphas")]
         except (TypeError, ValueError):
             raise ValueError(f"alphas is {alphas!r}, expected a list of numbers above 0") from None
         refuse_without_effect(self._solver())

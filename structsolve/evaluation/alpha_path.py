@@ -9,6 +9,7 @@ import numpy as np
 
 from ..solvers.passes import subgradient
 from ..solvers.problem import Problem
+from ..utils.arrays import real_array
 
 #: Number of values of ``alphas="path"``, and the powers of ten that they span.
 N_ALPHAS, DECADES = 15, 7
@@ -81,8 +82,8 @@ def given_alphas(alphas: Any) -> list[float] | int:
             raise ValueError(f"alphas is {alphas!r}, {expected}")
         return int(alphas)
     try:
-        values = np.unique(np.asarray(alphas, dtype=np.float64))[::-1]
-    except (TypeError, ValueError):
+        values = np.unique(real_array(alphas, "alphas"))[::-1]
+    except ValueError:
         values = np.empty(0)
     if np.ndim(alphas) == 0 or not values.size or not ((values > 0) & (values < np.inf)).all():
         raise ValueError(f"alphas is {alphas!r}, {expected}")

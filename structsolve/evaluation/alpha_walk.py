@@ -19,7 +19,7 @@ class Walk:
     Without patience all values are fitted in all folds.  With it, those are tried that are a power
     of ten apart, half of it where scores rise, then those at half the distance on both sides of the
     best, and so on.  The first folds, three of five, lead; the others follow at values that are
-    not clearly behind the best there.
+    not clearly behind the best there, and at the one that is chosen.
 
     Parameters
     ----------
@@ -49,12 +49,18 @@ class Walk:
         self._descend(step)
         while step > 1:
             step //= 2
-            scores, _, objectives, _ = self.table()
-            best = self.tried[best_of(paired(scores), objectives)]
+            best = self._best()
             for k in (best - step, best + step):
                 if 0 <= k < self.n_alphas and k not in self._columns:
                     self._fit(k)
             self._follow()
+        # One that the leading folds had ruled out may be best by those that followed elsewhere.
+        while (known := len(self._columns[k := self._best()])) < self.n_folds:
+            self._columns[k] += self._score_at(range(known, self.n_folds), k)
+
+    def _best(self) -> int:
+        scores, _, objectives, _ = self.table()
+        return self.tried[best_of(paired(scores), objectives)]
 
     @property
     def tried(self) -> list[int]:

@@ -44,6 +44,10 @@ from .scorers import name_of, scorer_of
 FOLD_TOL = 0.01
 # Parameters that estimators with a path set internally.
 SET = ("alpha", "warm_start")
+# Attributes of estimators with a path besides those of the plain one.
+TOLD = ("alphas_", "alpha_", "scores_", "scoring_", "passes_")
+# What a fitted one holds besides attributes in "_".
+MODEL = ("_model", "_operators", "_run", "_stream")
 
 
 def with_settings_of(base: type) -> Callable[[Any], Any]:
@@ -159,6 +163,7 @@ class PathMixin:
         stage(int(self.verbose), "alpha path", told)
         if text := end_text(self.alphas_, best, automatic and plain.kernel is None):
             warnings.warn(text, stacklevel=2)
+        self._forget()
         if self.refit:
             plain.set_params(alpha=self.alpha_)._train(data, rng)
             settings = plain.get_params(deep=False)
@@ -175,8 +180,7 @@ class PathMixin:
         self._require_fitted()
         plain = self._plain(self.alpha_)
         given = plain.get_params(deep=False)
-        own = {"alphas_", "alpha_", "scores_", "scoring_", "passes_"}
-        own |= set(self.get_params(deep=False))
+        own = {*TOLD, *self.get_params(deep=False)}
         plain.__dict__.update(
             {k: v for k, v in vars(self).items() if k not in own and k not in given}
         )
@@ -193,6 +197,12 @@ class PathMixin:
         raise AttributeError(f"{type(self).__name__} has no path; use the plain estimator's")
 
     # -- parts of fit ---------------------------------------------------------------------------
+
+    def _forget(self) -> None:
+        """Drop the model of an earlier fit, which is none of this one's alpha."""
+        for name in [*vars(self)]:
+            if name in MODEL or (name.endswith("_") and name not in TOLD):
+                delattr(self, name)
 
     def _plain(self, alpha: float | str) -> Any:
         """Return the plain estimator with these settings."""

@@ -198,9 +198,12 @@ def choose_solver(
                 return made
     smooth = has_segments(problem.surrogate) and problem.surrogate.projection.gibbs
     if auto and plain and alpha is not None and not (even and smooth):
-        quicker = _soonest(problem, alpha, n_jobs, smooth, even)
-        if quicker is not None:
-            return quicker
+        # Searches then start as with a solver by name.
+        before = {k: array.copy() for k, array in problem.surrogate.memory_of_examples().items()}
+        other = _by_rule(problem, alpha, n_jobs, smooth, even)
+        problem.surrogate.remember(before)
+        if other is not None:
+            return other
     if not smooth:
         return solver
     solver.check(problem)
@@ -214,10 +217,10 @@ def choose_solver(
     )
 
 
-def _soonest(
+def _by_rule(
     problem: Problem, alpha: float, n_jobs: int, smooth: bool, even: bool
 ) -> Solver | None:
-    """Return what :class:`Auto` takes in place of :class:`BCFW`, if anything."""
+    """Return the solver to which :class:`Auto` hands over, None for BCFW or GBCFW."""
     newton = smooth and _is_filled(problem.examples.nodes)
     many = problem.n >= MANY
     bent = BENT_SMOOTH if smooth else BENT

@@ -133,7 +133,8 @@ def drive(
                 course.save(record)
         except KeyboardInterrupt:
             course.reason = "interrupted"
-            logger.warning("interrupted after %d passes: keeping the best model", len(history))
+            if history or run.weights().any():
+                logger.warning("interrupted after %d passes: keeping the best model", len(history))
     if file is not None:
         file.close()
     return course.outcome()

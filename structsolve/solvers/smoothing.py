@@ -118,8 +118,9 @@ class SmoothingRun(Run):
         inner = replace(start, problem=smooth)
         self.inner = LBFGSRun(LBFGS(memory=solver.memory), inner)
         self.best_w, self.best_primal = self.inner.best_w, np.inf
-        zero = start.problem.bounds(np.zeros(start.problem.dim), start.n_jobs)[0]
-        size = float(start.problem.weights @ zero) or 1.0
+        self._keep_best([np.zeros(start.problem.dim)])
+        size = self.best_primal or 1.0
+        self._keep_best([self.inner.best_w])
         self.first, self.least = FIRST * size, LEAST * size
         self.soft.temperature = self.first
 
@@ -154,7 +155,7 @@ class SmoothingRun(Run):
 
     def certify(self) -> dict[str, Any]:
         """Return primal, dual and gap of the margin; every pass certifies them."""
-        return self._certified(self._near(self.inner.best_dual))
+        return self._certified(self._near(self.inner.best_dual, self.least))
 
     def weights(self) -> np.ndarray:
         """Return a copy of the best weights."""
@@ -190,3 +191,4 @@ class SmoothingRun(Run):
         self.given.alpha = alpha
         self.soft.temperature, self.inner.slope = self.first, None
         self.best_primal = np.inf
+        self._keep_best([self.best_w])

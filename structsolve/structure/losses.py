@@ -6,6 +6,7 @@ from typing import Any
 
 import numpy as np
 
+from ..utils.arrays import real_array
 from ..utils.params import Params
 
 
@@ -54,8 +55,8 @@ class CostMatrix(Params):
         """
         K = len(classes)
         try:
-            matrix = np.asarray(self.matrix, dtype=np.float64)
-        except (TypeError, ValueError):
+            matrix = real_array(self.matrix, "matrix")
+        except ValueError:
             raise ValueError(
                 f"CostMatrix: matrix is {self.matrix!r}, expected a square of numbers"
             ) from None

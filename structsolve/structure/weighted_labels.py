@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 
 from ..examples.packed import Examples
+from ..utils.arrays import real_array
 from ._weighted_losses import CountedZeroOne, WeightedNodeLoss
 from .node_losses import NodeLoss
 
@@ -66,8 +67,8 @@ def node_weights(y: WeightedLabels, i: int) -> np.ndarray:
         If they are no numbers.
     """
     try:
-        return np.asarray(y.weights, dtype=np.float64)
-    except (TypeError, ValueError) as error:
+        return real_array(y.weights, "weights")
+    except ValueError as error:
         raise ValueError(
             f"y, example {i}: weights are no numbers ({error}), expected one finite number of at "
             "least 0 per node"

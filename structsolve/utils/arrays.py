@@ -194,7 +194,7 @@ def real_array(values: Any, what: str, single: bool = False) -> np.ndarray:
     Raises
     ------
     ValueError
-        For complex numbers, text, and lists that are no array.
+        For complex numbers, text (that of numbers, too), dates, and lists that are no array.
 
     Examples
     --------
@@ -209,6 +209,9 @@ def real_array(values: Any, what: str, single: bool = False) -> np.ndarray:
         array = np.asarray(values)
         if array.dtype.kind == "c":
             raise ValueError("Complex data not supported")
+        mixed = array.ravel() if array.dtype == object else ()
+        if array.dtype.kind in "USmM" or any(isinstance(one, (str, bytes)) for one in mixed):
+            raise ValueError("text or dates; convert them first")
         left = single and array.dtype == np.float32
         return array if left else array.astype(np.float64, copy=False)
     except (TypeError, ValueError) as error:

@@ -293,6 +293,21 @@ def test_interrupt_keeps_the_best_model(caplog):
     assert "interrupted after 4 passes" in caplog.text
 
 
+def test_an_interrupt_before_any_weight_has_moved_leaves_no_model(monkeypatch, caplog):
+    def interrupt(run):
+        raise KeyboardInterrupt
+
+    model = StructuredSVM("chain", solver="cutting-plane")
+    with monkeypatch.context() as patch:
+        patch.setattr("structsolve.solvers.cutting_plane.CuttingPlaneRun.step", interrupt)
+        with pytest.raises(KeyboardInterrupt):
+            model.fit(*chains(20))
+    assert not hasattr(model, "coef_") and "keeping" not in caplog.text
+    model.set_params(warm_start=True).fit(*chains(20))
+    monkeypatch.setattr("structsolve.solvers.cutting_plane.CuttingPlaneRun.step", interrupt)
+    assert model.fit(*chains(20)).stop_reason_ == "interrupted" and model.coef_["node"].any()
+
+
 def test_early_stopping():
     X, Y = chains(60, noise=3)
     model = fitted(

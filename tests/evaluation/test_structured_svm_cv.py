@@ -393,6 +393,27 @@ def test_a_best_alpha_at_an_end_is_told(alphas, scores, message):
     assert len(told) == (message is not None) and all(message in text for text in told)
 
 
+def test_all_folds_have_scores_at_the_chosen_alpha():
+    """By the leading three the last alpha is ruled out; by all five it is expected to be best."""
+    table = np.array(
+        [[0.8, 0.4, 0.7], [0.3, 0, 0.2], [0.9, 0.9, 0.6], [0.2, 0.5, 0], [0.1, 0.8, 0]]
+    )
+    X, y = flat(40)
+    X[:, 0] = fold = np.arange(40) // 8
+    folds = [(np.flatnonzero(fold != f), np.flatnonzero(fold == f)) for f in range(5)]
+    alphas = []
+
+    def scoring(model, rows, labels):
+        if model.alpha not in alphas:
+            alphas.append(model.alpha)
+        return table[int(rows[0, 0]), alphas.index(model.alpha)]
+
+    given = {"alphas": 3, "cv": folds, "scoring": scoring, "refit": False}
+    model = StructuredSVMCV("multiclass", **given).fit(X, y)
+    np.testing.assert_array_equal(model.scores_, table)
+    assert model.alpha_ == model.alphas_[np.argmax(table.mean(axis=0))]
+
+
 def test_groups_weights_and_splitters():
     X, y = flat(40)
     groups = np.arange(40) % 4
@@ -472,6 +493,12 @@ def test_only_scores_without_refit():
     assert model.alpha_ in ALPHAS
     with pytest.raises(NotFittedError):
         model.predict(X)
+    model.set_params(refit=True).fit(X, y).predict(X)
+    model.set_params(refit=False).fit(X[:, :1], y)  # the model before is none of this alpha
+    for call in (model.predict, model.save):
+        with pytest.raises(NotFittedError):
+            call(X)
+    assert not hasattr(model, "coef_")
 
 
 def test_early_stopping_and_what_is_told(tmp_path, capsys):
@@ -543,7 +570,7 @@ def test_ordered_classes_that_a_fold_lacks():
 
 def test_refusals():
     X, y = flat(12)
-    for alphas in ("way", 0, True, [], [0.1, -1], [np.inf], ["a"], None):
+    for alphas in ("way", 0, True, [], [0.1, -1], [np.inf], ["a"], ["1"], None):
         with pytest.raises(ValueError, match="alphas is"):
             StructuredSVMCV("multiclass", alphas=alphas).fit(X, y)
     assert given_alphas((0.1, 1, 0.1)) == [1.0, 0.1] and given_alphas(np.int64(4)) == 4
@@ -565,7 +592,7 @@ def test_refusals():
         StructuredSVMCV("multiclass", cv=2).fit(X, np.zeros(12))  # one class: objectives of 0
     with pytest.raises(ValueError, match="cv is 13 folds, .* n_samples=12"):
         StructuredSVMCV("multiclass", cv=13).fit(X, y)
-    for alphas in (["auto", 0.1], 0.1, None):
+    for alphas in (["auto", 0.1], ["1"], 0.1, None):
         with pytest.raises(ValueError, match="alphas is .* expected a list of numbers"):
             StructuredSVM("multiclass").path(X, y, alphas=alphas)
     for validation in ((X,), (X, y, y), X, 3):

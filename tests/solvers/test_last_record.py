@@ -20,6 +20,7 @@ SURROGATES = {
     "cutting-plane": ("margin", "crf", "slack", "log", "probloss"),
     "sgd": ("margin", "crf", "slack", "log", "probloss"),
     "lbfgs": ("crf",),
+    "smoothing": ("margin",),
     "interior-point": ("margin", "crf"),
     "admm": ("margin", "crf", "sparsemap", "slack"),
 }

@@ -199,6 +199,18 @@ def test_nothing_to_learn():
     for X, y in (([[0.0]] * 3, ["a"] * 3), (np.zeros((4, 2)), [0, 1, 0, 1])):
         model = StructuredSVM("multiclass", solver="smoothing", fit_intercept=False).fit(X, y)
         assert np.isfinite(model.coef_["node"]).all() and model.stop_reason_ == "converged"
+    structure = structsolve.get_structure("alignment", kind="many-to-one")
+    for seed in range(2, 6):  # of pairs without a rival
+        model = StructuredSVM(structure, solver="smoothing", loss="normalized-hamming")
+        model.fit(*structure.sample(seed, n=2))
+        assert (model.stop_reason_, model.history_[-1]["primal"]) == ("converged", 0)
+
+
+@pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
+def test_a_warm_start_ends_no_worse_than_it_began():
+    model = StructuredSVM("multiclass", solver="smoothing", alpha=1e-3, warm_start=True)
+    primal = model.fit(*mixed()).history_[-1]["primal"]
+    assert model.set_params(max_iter=1).fit(*mixed()).history_[-1]["primal"] <= primal
 
 
 def test_rounding_ends_a_run_that_cannot_converge():

@@ -5,7 +5,7 @@ import logging
 import numpy as np
 import pytest
 import scipy.sparse as sp
-from checks import refused
+from checks import refused, same_run
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from reference.objectives import primal
@@ -438,3 +438,13 @@ def test_its_settings_are_those_of_bcfw(strips, tmp_path):
     plain = StructuredSVM("chain", alpha=STRONG).fit(X[:20], Y[:20])
     plain.save(tmp_path / "n")
     assert structsolve.load(tmp_path / "n").solver == "auto"
+
+
+@pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
+@pytest.mark.parametrize("structure", ["chain", "tree"])
+def test_it_trains_as_the_solver_that_it_names(structure):
+    """The rule asks for cuts: searches of max-min begin at the last answers."""
+    X, Y = structsolve.get_structure(structure).sample(0, n=150)
+    given = {"surrogate": "max-min", "alpha": 0.01, "max_iter": 3}
+    model = StructuredSVM(structure, **given).fit(X, Y)
+    same_run(model, StructuredSVM(structure, solver=model.solver_, **given).fit(X, Y))

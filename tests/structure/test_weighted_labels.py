@@ -191,6 +191,7 @@ def test_weights_that_are_none(structure):
     for weights, message in (
         (np.ones(size + 1), rf"y, example 0: found weights of shape \({size + 1},\)"),
         (["a"] * size, "y, example 0: weights are no numbers"),
+        (["1"] * size, "y, example 0: weights are no numbers"),
         (np.full(size, -1.0), "y, example 0, node 0: the weight is -1"),
         (np.full(size, np.inf), "y, example 0, node 0: the weight is inf"),
     ):

@@ -347,6 +347,15 @@ def test_threads_and_chunks_change_nothing(monkeypatch):
     assert (again[0] == expected).all() and np.allclose(again[1], risks)
 
 
+def test_files_keep_the_joint_kernel_as_given(tmp_path):
+    rng = np.random.default_rng(1)
+    X, Y, A = rng.normal(size=(9, 4)), rng.integers(2, size=(9, 5)), rng.normal(size=(5, 5))
+    structure = structsolve.get_structure("multilabel", edges="none")
+    model = ConditionalRiskMinimizer(structure, joint_kernel=A @ A.T, alpha=1e-3).fit(X, Y)
+    model.save(tmp_path / "m")
+    np.testing.assert_array_equal(structsolve.load(tmp_path / "m").joint_kernel, A @ A.T)
+
+
 def test_joint_kernel_of_single_leaves():
     from structsolve.plugins.dag import DagStructure
 
