@@ -9,7 +9,7 @@ import numpy as np
 import scipy.sparse as sp
 
 from structsolve.examples.given import is_sparse, listed, refuse_infinite
-from structsolve.examples.labels import flatten_rows
+from structsolve.examples.labels import flatten_rows, look_up
 from structsolve.examples.packing import single_rows
 from structsolve.utils.masked import refuse_masked
 from structsolve.utils.memory import refuse_too_large
@@ -230,8 +230,8 @@ def encode(labels: np.ndarray, classes: np.ndarray, what: str = "y") -> np.ndarr
             f"{what} holds {labels.dtype}, but the model was trained on classes of type "
             f"{classes.dtype}: give labels of that kind"
         )
-    places = np.minimum(np.searchsorted(classes, labels), len(classes) - 1)
-    return np.where(classes[places] == labels, places, -1).astype(np.int32)
+    places, known = look_up(labels, classes)
+    return np.where(known, places, -1).astype(np.int32)
 
 
 def refuse_unknown(numbers: np.ndarray, labels: np.ndarray, what: str, advice: str) -> None:
