@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from reprlib import repr as brief
 from typing import Any
 
 import numpy as np
@@ -406,11 +407,11 @@ def class_names(classes: Any, structure: str, ordered: bool = True) -> np.ndarra
     names = _sortable(classes)
     if not len(names) or len(np.unique(names)) < len(names):
         raise ValueError(
-            f"structure {structure!r}: classes are {names.tolist()}, expected distinct names"
+            f"structure {structure!r}: classes are {brief(names.tolist())}, expected distinct names"
         )
     if ordered and (names[1:] < names[:-1]).any():
         raise ValueError(
-            f"structure {structure!r}: classes are {names.tolist()}, expected them sorted: the "
-            "scores of class k are those of the k-th name"
+            f"structure {structure!r}: classes are {brief(names.tolist())}, expected them sorted: "
+            "the scores of class k are those of the k-th name"
         )
     return names

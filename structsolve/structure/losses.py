@@ -6,6 +6,7 @@ from typing import Any
 
 import numpy as np
 
+from ..utils.memory import refuse_too_large
 from ..utils.params import Params
 
 
@@ -213,3 +214,15 @@ class LabelCount(Params):
             )
         counts = np.array([float(c != self.background) for c in known])
         return counts[:, None] + counts
+
+
+def refuse_costs(K: int) -> None:
+    """Refuse costs of all pairs of classes that do not fit memory, before their allocation.
+
+    Parameters
+    ----------
+    K : int
+        Number of classes.
+    """
+    advice = "train on fewer classes; ExtremeSVM is for very many, one a row"
+    refuse_too_large(16.0 * K * K, f"y: the costs of pairs of {K} classes", advice)
