@@ -77,6 +77,12 @@ def read_rows(X: Any, n_features: int | None, max_memory: float | None = None) -
         values = (given.data if is_sparse(given) else given).astype(np.float32, copy=False)
     if not np.isfinite(values).all():
         refuse_infinite(given, offsets) if not _finite(given) else refuse_large(given, FLOAT_MOST)
+    training = n_features is None
+    if training and not values.any() and (given.data if is_sparse(given) else given).any():
+        raise ValueError(
+            "X: found features so small that all are 0 in float32, in which scores are: scale the "
+            "features to values around 1"
+        )
     if is_sparse(given) and values.all():
         return _rows(values, given.indices, given.indptr, given.shape)
     if is_sparse(given):  # solvers would take steps on stored zeros
