@@ -8,7 +8,7 @@ from data import chains, classes, fitted
 from sklearn.base import clone
 from sklearn.exceptions import ConvergenceWarning
 
-from structsolve import ExtremeSVM, Sequences, StructuredSVM, from_padded
+from structsolve import ExtremeSVM, Sequences, StructuredSVM, from_padded, get_structure
 
 
 def test_sample_weight_counts_like_repetition():
@@ -180,6 +180,19 @@ def test_classes_that_numpy_would_round_to_one():
     model = StructuredSVM("chain", alpha=1e-3).fit(X, Y)
     assert model.score(X, Y) == 1
     assert model.score(X, [[5, 6], [-1]]) == pytest.approx(1 / 3)
+
+
+@pytest.mark.parametrize("name", ["chain", "tree", "mrf", "factor-graph", "permutation", "path"])
+def test_arrays_of_objects_are_lists_of_them(name):
+    """As folds of indices cut them out."""
+    X, Y = get_structure(name).sample(0, n=6)
+    pairs = [(x, np.ones((len(x) - 1, 1))) for x in X] if name == "chain" else X
+    for given in (X, pairs):
+        model = StructuredSVM(name, alpha=0.1, tol=0.1)
+        arrays = [np.fromiter(each, dtype=object, count=6) for each in (given, Y)]
+        expected = model.fit(given, Y).score(given, Y)
+        assert model.fit(*arrays).score(*arrays) == expected
+        same(model.predict(arrays[0]), model.predict(given))
 
 
 def test_rows_in_tuples_are_no_pairs():
