@@ -335,6 +335,34 @@ def encode(
     return states
 
 
+def all_classes(*arrays: np.ndarray) -> np.ndarray:
+    """Return the sorted classes of several arrays of labels.
+
+    Parameters
+    ----------
+    *arrays : ndarray
+        All of strings, or all of numbers.
+
+    Returns
+    -------
+    ndarray
+
+    Raises
+    ------
+    ValueError
+        For integers of 64 bits with and without sign, which NumPy rounds to floats.
+
+    Examples
+    --------
+    >>> all_classes(np.array([3, 1]), np.array([2, 3])).tolist()
+    [1, 2, 3]
+    """
+    classes = np.unique(np.concatenate(arrays))
+    if classes.dtype.kind == "f" and (large := np.abs(classes) >= MOST).any():
+        raise ValueError(f"y: found {classes[large][0]:.0f}{ROUNDED}")
+    return classes
+
+
 def look_up(flat: np.ndarray, classes: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     """Return where labels are among sorted classes, and which of them are classes.
 

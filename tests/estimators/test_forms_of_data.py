@@ -182,6 +182,12 @@ def test_classes_that_numpy_would_round_to_one():
     assert model.score(X, [[5, 6], [-1]]) == pytest.approx(1 / 3)
 
 
+def test_classes_of_a_stream_that_numpy_would_round_to_one():
+    model = ExtremeSVM().partial_fit(np.eye(2), [1, 2])
+    y = np.array([2**63, 2**63 + 1], np.uint64)
+    refused("y: found 9223372036854775808, a label that NumPy", model.partial_fit, np.eye(2), y)
+
+
 @pytest.mark.parametrize("name", ["chain", "tree", "mrf", "factor-graph", "permutation", "path"])
 def test_arrays_of_objects_are_lists_of_them(name):
     """As folds of indices cut them out."""
