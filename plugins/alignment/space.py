@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from functools import partial
 from itertools import product
+from reprlib import repr as brief
 from typing import Any
 
 import numpy as np
@@ -257,9 +258,11 @@ class AlignmentSpace(Space):
                     f"example {i}: found {given.dtype} of shape {given.shape}, expected {n} "
                     "integers: the partner of each item, -1 for none"
                 )
-            if given.min() < -1 or given.max() >= m:
+            if (wrong := (given < -1) | (given >= m)).any():
+                k = int(wrong.argmax())
                 raise ValueError(
-                    f"example {i}: found partners {given.tolist()}, expected 0 to {m - 1}, or -1"
+                    f"example {i}, item {k}: found the partner {given[k]}, expected 0 to {m - 1}, "
+                    "or -1"
                 )
             codes[firsts[i] : firsts[i + 1]] = given + 1
         return codes
@@ -313,7 +316,7 @@ class AlignmentSpace(Space):
         for i, label in enumerate(pieces(flat, examples.label_offsets)):
             if not self.contains(label, examples, i):
                 raise ValueError(
-                    f"example {i}: found partners {(label - 1).tolist()}, expected "
+                    f"example {i}: found partners {brief((label - 1).tolist())}, expected "
                     f"{rules[self.structure.kind]}"
                 )
 

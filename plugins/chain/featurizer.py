@@ -66,7 +66,7 @@ class TokenFeaturizer(TransformerMixin, BaseEstimator, auto_wrap_output_keys=Non
             For an unknown kind of features, and sentences without tokens.
         """
         check_choice("features", self.features, FEATURES)
-        X = listed(X)
+        X = _sentences(X)
         sized = hasattr(X, "__len__") and len(X) > 0 and hasattr(X[0], "__len__")
         if not sized or len(X[0]) == 0 or not isinstance(X[0][0], (list, tuple)):
             raise ValueError("X: expected sentences, lists of tokens: lists of columns")
@@ -91,7 +91,7 @@ class TokenFeaturizer(TransformerMixin, BaseEstimator, auto_wrap_output_keys=Non
             For another number of columns than in training, and what are no strings.
         """
         check_is_fitted(self)
-        X = listed(X)
+        X = _sentences(X)
         for i, sentence in enumerate(X):
             if self.features == "template" and not len(sentence):
                 raise ValueError(f"X[{i}]: found no tokens, expected at least one")
@@ -113,6 +113,18 @@ class TokenFeaturizer(TransformerMixin, BaseEstimator, auto_wrap_output_keys=Non
         tags.input_tags.string = True
         tags.no_validation = True
         return tags
+
+
+def _sentences(X: Any) -> Any:
+    """Return X, of which no sentence is a data frame, whose items are names of columns."""
+    X = listed(X)
+    listing = X if hasattr(X, "__iter__") else ()
+    if any(hasattr(given, "columns") for given in (X, *listing)):
+        raise ValueError(
+            "X: found a data frame, expected sentences, lists of tokens: lists of columns; of the "
+            "frame of a sentence pass its values.tolist()"
+        )
+    return X
 
 
 def features_of(sentence: Sequence[Sequence[str]], features: str, window: int) -> list[Any]:

@@ -360,8 +360,8 @@ def stack_chains(
     for i, pair in enumerate(X):
         if not isinstance(pair, tuple) or len(pair) != 2:
             raise ValueError(
-                f"X, example {i}: expected a pair (node_features, edge_features) as in the first "
-                "example"
+                f"X, example {i}: expected a pair (node_features, edge_features), as example 0 is "
+                "a tuple; without features of edges, pass the rows of an example as a list"
             )
     nodes, offsets = packing.stack_rows(
         [p[0] for p in X], n_features, min_rows=least, compress=True

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from structsolve.evaluation.report import Report, of_argument
-from structsolve.evaluation.scorers import final_model
+from structsolve.evaluation.scorers import Weighted, final_model
 from structsolve.plugins.dag.hierarchy import as_hierarchy, report_of_counts
 from structsolve.plugins.dag.levels import prefix_numbers, read_paths
 from structsolve.structure.pack import pack
@@ -76,7 +76,7 @@ def hierarchical_scores(
 
 
 @dataclass(frozen=True)
-class HierarchicalScorer:
+class HierarchicalScorer(Weighted):
     """``scorer(estimator, X, y) -> float`` of :func:`hierarchical_scores`, greater is better.
 
     Parameters

@@ -9,7 +9,7 @@ import numpy as np
 import scipy.sparse as sp
 
 from structsolve.examples.given import is_sparse, listed, refuse_infinite
-from structsolve.examples.labels import flatten_rows
+from structsolve.examples.labels import flatten_rows, look_up
 from structsolve.examples.packing import single_rows
 from structsolve.utils.masked import refuse_masked
 from structsolve.utils.memory import refuse_too_large
@@ -77,6 +77,12 @@ def read_rows(X: Any, n_features: int | None, max_memory: float | None = None) -
         values = (given.data if is_sparse(given) else given).astype(np.float32, copy=False)
     if not np.isfinite(values).all():
         refuse_infinite(given, offsets) if not _finite(given) else refuse_large(given, FLOAT_MOST)
+    training = n_features is None
+    if training and not values.any() and (given.data if is_sparse(given) else given).any():
+        raise ValueError(
+            "X: found features so small that all are 0 in float32, in which scores are: scale the "
+            "features to values around 1"
+        )
     if is_sparse(given) and values.all():
         return _rows(values, given.indices, given.indptr, given.shape)
     if is_sparse(given):  # solvers would take steps on stored zeros
@@ -230,8 +236,8 @@ def encode(labels: np.ndarray, classes: np.ndarray, what: str = "y") -> np.ndarr
             f"{what} holds {labels.dtype}, but the model was trained on classes of type "
             f"{classes.dtype}: give labels of that kind"
         )
-    places = np.minimum(np.searchsorted(classes, labels), len(classes) - 1)
-    return np.where(classes[places] == labels, places, -1).astype(np.int32)
+    places, known = look_up(labels, classes)
+    return np.where(known, places, -1).astype(np.int32)
 
 
 def refuse_unknown(numbers: np.ndarray, labels: np.ndarray, what: str, advice: str) -> None:

@@ -13,6 +13,7 @@ from structsolve.estimators.alpha import tell
 from structsolve.estimators.calibration import Calibration
 from structsolve.estimators.common import OnlyIf, check_number, check_run_settings, generator_of
 from structsolve.examples.given import check_weights, listed
+from structsolve.examples.labels import all_classes
 from structsolve.plugins.extreme.checks import (
     encode,
     read_classes,
@@ -308,7 +309,7 @@ class ExtremeSVM(FittedMixin, ClassifierMixin, BaseEstimator):
             known = read_classes(labels if classes is None else classes)
         numbers, keeps = encode(labels, known), self._keeps_rows(begun)
         if keeps and begun and classes is None and (numbers < 0).any():
-            known = np.union1d(known, labels)
+            known = all_classes(known, labels)
             numbers = encode(labels, known)
         refuse_unknown(numbers, labels, "y", "name all classes in the first call, classes=")
         weights = None if sample_weight is None else check_weights(sample_weight, rows.shape[0])

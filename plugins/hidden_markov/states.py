@@ -7,6 +7,8 @@ from typing import Any
 
 import numpy as np
 
+from structsolve.utils.arrays import real_array
+
 # Types of a state.
 STATES = (str, Real, np.generic)
 
@@ -94,10 +96,7 @@ def checked_init(name: str, value: Any, shapes: dict[str, tuple[int, ...]]) -> n
     """
     if name not in shapes:
         raise ValueError(f"init: found {name!r}, expected names among {[*shapes]}")
-    try:
-        value = np.array(value, dtype=np.float64)
-    except (TypeError, ValueError):
-        raise ValueError(f"init: {name!r} is {value!r}, expected an array of numbers") from None
+    value = real_array(value, f"init: {name!r}").copy()
     if value.shape != shapes[name]:
         raise ValueError(f"init: {name!r} has the shape {value.shape}, expected {shapes[name]}")
     if not np.isfinite(value).all():

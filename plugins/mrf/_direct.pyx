@@ -10,6 +10,8 @@ from structsolve.plugins.mrf.messages._float_passes cimport dual_ascent, dual_as
 from structsolve.plugins.mrf.local_search._climb cimport climb, climb_bytes
 from structsolve.plugins.mrf.tables._model cimport GraphModel, Model, other_end, weight_of
 
+from structsolve.utils.arrays import real_array
+
 
 cdef class WeightedModel(GraphModel):
     """A model of a graph, with a factor for the table of each edge.
@@ -40,7 +42,7 @@ cdef class WeightedModel(GraphModel):
     cdef const double[:, :, ::1] _phi(self, phi):
         # Return phi checked, with a spare row, so that it has an address.
         width = int(self.states.max())
-        phi = np.asarray(phi, dtype=np.float64)
+        phi = real_array(phi, "phi")
         if phi.shape != (self.model.m, 2, width):
             raise ValueError(
                 f"phi: found shape {phi.shape}, expected {(self.model.m, 2, width)}: a row for "

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable
+from reprlib import repr as brief
 from typing import Any
 
 import numpy as np
@@ -48,7 +49,7 @@ def column_names(Y: Any) -> np.ndarray | None:
     if names.dtype == object:
         names = names.astype(str)
     if len(np.unique(names)) < len(names):
-        raise ValueError(f"y: column names must differ, found {names.tolist()}")
+        raise ValueError(f"y: column names must differ, found {brief(names.tolist())}")
     return names
 
 
@@ -256,7 +257,9 @@ def label_pairs(edges: Any, Y: np.ndarray, names: np.ndarray) -> np.ndarray:
             )
         unknown = sorted(set(pairs.ravel().tolist()) - set(names.tolist()))
         if unknown:
-            raise ValueError(f"edges: unknown labels {unknown}; known: {names.tolist()}")
+            raise ValueError(
+                f"edges: unknown labels {brief(unknown)}; known: {brief(names.tolist())}"
+            )
         column = {name: j for j, name in enumerate(names.tolist())}
         pairs = np.vectorize(column.get, otypes=[np.int64])(pairs)
     return check_edges(pairs, L, "edges", "label")

@@ -10,7 +10,7 @@ import numpy as np
 
 from structsolve import registry
 from structsolve.evaluation.report import FIGURES, Report, of_argument, row_of
-from structsolve.evaluation.scorers import final_model
+from structsolve.evaluation.scorers import Weighted, final_model
 from structsolve.examples.given import check_weights
 from structsolve.structure.pack import pack
 from structsolve.utils.arrays import plain_numbers
@@ -82,7 +82,7 @@ def label_set_report(
 
 
 @dataclass(frozen=True)
-class SetScorer:
+class SetScorer(Weighted):
     """A metric of label sets by name: ``scorer(estimator, X, y) -> float``, greater is better.
 
     Parameters

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Hashable
+from reprlib import repr as brief
 from typing import Any
 
 import numpy as np
@@ -106,8 +107,8 @@ class MultilabelStructure(Structure):
             given = np.asarray(classes)
             if given.shape != matrix.shape[1:] or (names is not None and (given != names).any()):
                 raise ValueError(
-                    f"classes: found {given.tolist()}, expected names of the {matrix.shape[1]} "
-                    "columns of y, in their order"
+                    f"classes: found {brief(given.tolist())}, expected names of the "
+                    f"{matrix.shape[1]} columns of y, in their order"
                 )
             names = given
         if names is None:
@@ -227,8 +228,8 @@ class MultilabelSpace(Space):
             named = self.classes_.dtype.kind in "US"
             if named and names is not None and names.tolist() != self.classes_.tolist():
                 raise ValueError(
-                    f"y: found the columns {names.tolist()}, expected {self.classes_.tolist()} as "
-                    "in training"
+                    f"y: found the columns {brief(names.tolist())}, expected "
+                    f"{brief(self.classes_.tolist())} as in training"
                 )
             matrix = indicators(Y, nodes.shape[0], len(self.classes_))
         examples = self._examples(nodes, offsets, matrix)

@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from structsolve.structure.losses import ClassWeights, CostMatrix, LabelCount
+from structsolve.structure.losses import ClassWeights, CostMatrix, LabelCount, refuse_costs
 
 #: Names of losses that only ordered classes have.
 LOSSES = ("absolute", "normalized-absolute")
@@ -28,10 +28,13 @@ def _cost_matrix(space: Any, loss: Any) -> np.ndarray | None:
         return loss.cost(space.classes_)
     if not isinstance(loss, str):
         return None
+    from structsolve.structure.node_losses import hamming_costs
+
     if loss in ("hamming", "normalized-hamming", "zero-one"):
-        return np.vstack([1 - np.eye(K), np.ones((1, K))])
+        return hamming_costs(K)
     if loss not in LOSSES:
         return None
+    refuse_costs(K)
     ranks = np.arange(float(K))
     cost = np.abs(ranks[:, None] - ranks)
     return cost if loss == "absolute" else cost / max(K - 1, 1)

@@ -6,6 +6,7 @@ the operators are the same.
 
 from __future__ import annotations
 
+from reprlib import repr as brief
 from typing import Any
 
 import numpy as np
@@ -107,7 +108,9 @@ class OrdinalStructure(Structure):
         given = self.classes if classes is None else classes
         order = labels.class_names(given, self.name, ordered=False)
         if self.classes is not None and not np.array_equal(order, self.classes):
-            raise ValueError(f"classes: found {order.tolist()}, expected {list(self.classes)}")
+            raise ValueError(
+                f"classes: found {brief(order.tolist())}, expected {brief(list(self.classes))}"
+            )
         if self.thresholds:
             return ThresholdSpace(self, order, 0)
         return OrdinalSpace(self, order, 0, False)

@@ -13,6 +13,7 @@ from structsolve.examples.given import is_sparse
 from structsolve.examples.packed import Examples
 from structsolve.plugins.mrf.tables.graphs import check_edges
 from structsolve.plugins.mrf.tables.networks import from_networkx, is_network
+from structsolve.utils.arrays import real_array
 from structsolve.utils.memory import refuse_too_large
 from structsolve.utils.suggest import a_type
 
@@ -100,10 +101,7 @@ def read_graph(x: Any, i: int, structure: Any) -> dict[str, Any]:
         graph[name] = node_number(graph, graph.get(name), default, f"{where}, {name}")
     costs = graph.get("costs")
     if costs is not None:
-        try:
-            costs = np.asarray(costs, dtype=np.float64).reshape(-1)
-        except (TypeError, ValueError):
-            raise ValueError(f"{where}, costs: found {costs!r}, expected numbers") from None
+        costs = real_array(costs, f"{where}, costs").reshape(-1)
         if costs.shape != (graph["size"],) or not np.isfinite(costs).all():
             raise ValueError(
                 f"{where}, costs: found {costs.size} numbers, expected a finite one for each of "

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from structsolve.evaluation.report import Report, of_argument
-from structsolve.evaluation.scorers import final_model
+from structsolve.evaluation.scorers import Weighted, final_model
 from structsolve.examples.given import check_weights
 from structsolve.plugins.permutation.labels import rankings
 from structsolve.plugins.permutation.space import RankingSpace
@@ -74,7 +74,7 @@ def ranking_report(y_true: Any, y_pred: Any, sample_weight: Any = None) -> Repor
 
 
 @dataclass(frozen=True)
-class RankingScorer:
+class RankingScorer(Weighted):
     """``scorer(estimator, X, y) -> float`` of :func:`ranking_report`, greater is better.
 
     Parameters

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from reprlib import repr as brief
 from typing import Any
 
 import numpy as np
@@ -162,7 +163,8 @@ class PermutationStructure(Structure):
         names = np.arange(K) if names is None else names
         if names.shape != (K,) or len(np.unique(names)) < K:
             raise ValueError(
-                f"classes: found {names.tolist()}, expected {K} distinct names of the columns of y"
+                f"classes: found {brief(names.tolist())}, expected {K} distinct names of the "
+                "columns of y"
             )
         space = RankingSpace(self, names, nodes.shape[1], fit_intercept, degrees(self.weights))
         return space, space._examples(nodes, offsets, ranks)
@@ -342,8 +344,8 @@ class RankingSpace(AssignmentSpace):
                 names = [str(name) for name in Y.columns]
                 if names != self.classes_.tolist():
                     raise ValueError(
-                        f"y: found the columns {names}, expected {self.classes_.tolist()} as in "
-                        "training"
+                        f"y: found the columns {brief(names)}, expected "
+                        f"{brief(self.classes_.tolist())} as in training"
                     )
             ranks = rankings(Y, nodes.shape[0], K)
         return self._examples(nodes, offsets, ranks)

@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 
 from .. import registry
+from ..examples.labels import all_classes
 from ..examples.packed import Sequences
 from ..solvers.problem import Problem
 from ..structure.pack import learn_space, pack
@@ -322,7 +323,7 @@ def union(facts: list[dict[str, Any]]) -> np.ndarray | None:
             f"y: shard {numbers.index(True)} has numbers as labels, shard {numbers.index(False)} "
             "has others; expected one kind"
         )
-    classes = np.unique(np.concatenate(every))
+    classes = all_classes(*every)
     return None if np.array_equal(own, classes) else classes
 
 

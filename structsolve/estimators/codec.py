@@ -256,7 +256,13 @@ def check_arrays(arrays: dict[str, np.ndarray], own: Sequence[tuple[str, str]] =
     for name, array in arrays.items():
         for pattern, expected in (*ARRAY_TYPES, *own):
             if re.fullmatch(pattern, name):
-                kinds = [kind for known in expected.split(", ") for kind in _TYPES[known]]
+                named = expected.split(", ")
+                if unknown := [one for one in named if one not in _TYPES]:
+                    raise ValueError(
+                        f"array_types of the estimator has {unknown[0]!r} for {pattern!r}, "
+                        f"expected some of {[*_TYPES]}, with commas"
+                    )
+                kinds = [kind for known in named for kind in _TYPES[known]]
                 if not any(np.issubdtype(array.dtype, kind) for kind in kinds):
                     raise ValueError(f"{name} holds {array.dtype}, expected {expected}")
                 break

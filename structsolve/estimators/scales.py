@@ -9,7 +9,8 @@ import numpy as np
 
 from ..examples.given import is_sparse
 from ..examples.packed import Examples
-from ..examples.scaling import column_scales, unlike
+from ..examples.scaling import COMMON, SMALL, column_scales
+from ..examples.scaling import unlike as unlike_columns
 from ..utils.progress import stage
 from .alpha import is_auto
 from .fitting import TrainingData
@@ -31,8 +32,9 @@ def settled_scaling(model: Any, space: Any, examples: Examples) -> bool | str:
     Returns
     -------
     bool or str
-        For "auto", True if alpha is "auto", too, and dense columns differ in scale. False with a
-        kernel, and with constraints, which bound weights of unscaled columns.
+        For "auto", True if alpha is "auto", too, and dense columns differ in scale; "common" if all
+        columns are small beside the ones of an intercept. False with a kernel, and with
+        constraints, which bound weights of unscaled columns.
     """
     if model.scale_features != "auto":
         return model.scale_features
@@ -42,11 +44,12 @@ def settled_scaling(model: Any, space: Any, examples: Examples) -> bool | str:
     nodes, weights = examples.nodes, examples.sample_weight
     if nodes is not None and weights is not None and not np.all(weights):
         nodes = nodes[np.repeat(weights > 0, np.diff(examples.offsets))]
-    text = _unlike_text(nodes)
+    unlike = _unlike_text(nodes)
+    text = unlike or _small_text(nodes, space.layout)
     if text:
         why = f"scale_features='auto' is True, as {text}; False switches the rule off"
         stage(int(model.verbose), type(model).__name__, why)
-    return bool(text)
+    return bool(unlike) or (COMMON if text else False)
 
 
 def warn_of_scales(model: Any, data: TrainingData) -> None:
@@ -79,9 +82,10 @@ def slow_columns(model: Any, data: TrainingData) -> str:
     """
     if data.examples.scaling is not None:
         return ""
-    text = _unlike_text(data.examples.nodes, sparse=True)
+    nodes = data.examples.nodes
+    text = _unlike_text(nodes, sparse=True) or _small_text(nodes, data.space.layout)
     if not text:
-        _, scales = column_scales(data.examples.nodes)
+        _, scales = column_scales(nodes)
         if scales.size < 2 or scales[0] <= LARGE:
             return ""
         text = f"columns of X are large (each reaches {scales[0]:.3g} or more)"
@@ -90,13 +94,24 @@ def slow_columns(model: Any, data: TrainingData) -> str:
 
 def _unlike_text(nodes: Any, sparse: bool = False) -> str:
     """Name two unlike columns, in words; empty if there are none."""
-    pair = unlike(nodes, sparse)
+    pair = unlike_columns(nodes, sparse)
     if pair is None:
         return ""
     (low, small), (high, large) = pair
     return (
         f"columns of X differ in scale (column {low} reaches {small:.3g}, column {high} "
         f"{large:.3g})"
+    )
+
+
+def _small_text(nodes: Any, layout: Any) -> str:
+    """Tell, in words, that all columns are small beside what counts as 1; empty if they are not."""
+    columns, scales = column_scales(nodes)
+    if not columns.size or scales[-1] > SMALL or not (layout.intercept or layout.shared):
+        return ""
+    return (
+        f"columns of X are small (none exceeds {scales[-1]:.3g}) beside the intercept and scores "
+        "of pairs, which count as 1"
     )
 
 

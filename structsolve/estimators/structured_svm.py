@@ -91,7 +91,8 @@ class StructuredSVM(AlphaPathMixin, PartialFitMixin, ProblemMixin, FittedMixin, 
         centres dense columns, with ``fit_intercept``; True is "max-abs" if X is sparse or mostly
         zeros, else "std". The objective, ``history_`` and ``alpha`` refer to the scaled features.
         "auto" is True where alpha is "auto", too, and columns of dense X differ in scale by more
-        than a factor of 100 (a tenth of them aside), else False.
+        than a factor of 100 (a tenth of them aside), else False; columns of which none exceeds 0.1
+        are divided by the largest number, beside an intercept or scores of pairs.
     kernel : str, callable or None, default=None
         Kernel of nodes that replaces the inner product of their features: a name of
         :func:`sklearn.metrics.pairwise.pairwise_kernels` ("rbf", "poly", ...), a function
@@ -268,6 +269,8 @@ class StructuredSVM(AlphaPathMixin, PartialFitMixin, ProblemMixin, FittedMixin, 
 
     #: All classes, where y lacks some of them: in a fold of StructuredSVMCV.
     _every_class: Any = None
+    #: What scale_features="auto" comes to, if all examples say so: in a fold.
+    _scales_as: Any = None
 
     def _read(
         self, X: Any, y: Any, sample_weight: Any, validation: Any, rng: np.random.Generator
@@ -293,7 +296,8 @@ class StructuredSVM(AlphaPathMixin, PartialFitMixin, ProblemMixin, FittedMixin, 
         )
 
     def _scaling(self, space: Space, examples: Examples) -> bool | str:
-        return settled_scaling(self, space, examples)
+        known = self._scales_as is not None
+        return self._scales_as if known else settled_scaling(self, space, examples)
 
     def _train(self, data: TrainingData, rng: np.random.Generator) -> StructuredSVM:
         """Train on packed examples."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from reprlib import repr as brief
 from typing import Any
 
 import numpy as np
@@ -97,8 +98,8 @@ def refuse_other_classes(space: Any, classes: Any) -> None:
     if classes is None or known is None or (np.ndim(classes) == 1 and {*classes} == {*known}):
         return
     raise ValueError(
-        f"classes is {classes!r}, expected those of the first call, {known.tolist()}: leave it "
-        "out, or train a new model"
+        f"classes is {classes!r}, expected those of the first call, {brief(known.tolist())}: "
+        "leave it out, or train a new model"
     )
 
 

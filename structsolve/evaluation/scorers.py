@@ -87,8 +87,42 @@ def make_scorer(name: str) -> Callable[..., float]:
     return ByLabels(name)
 
 
+class Weighted:
+    """Base of scores that take ``sample_weight``: scikit-learn routes it to them on request."""
+
+    _requested: Any = None
+
+    def set_score_request(self, *, sample_weight: Any) -> Any:
+        """Say whether searches pass ``sample_weight``, as for scikit-learn's scorers.
+
+        Parameters
+        ----------
+        sample_weight : bool, str or None
+            As for ``set_fit_request`` of estimators.
+
+        Returns
+        -------
+        self
+        """
+        object.__setattr__(self, "_requested", sample_weight)  # dataclasses are frozen
+        return self
+
+    def get_metadata_routing(self) -> Any:
+        """Return what `set_score_request` said, for scikit-learn.
+
+        Returns
+        -------
+        sklearn.utils.metadata_routing.MetadataRequest
+        """
+        from sklearn.utils.metadata_routing import MetadataRequest  # heavy
+
+        request = MetadataRequest(owner=self)
+        request.score.add_request(param="sample_weight", alias=self._requested)
+        return request
+
+
 @dataclass(frozen=True)
-class ByLabels:
+class ByLabels(Weighted):
     """A metric of one name for label sequences and label sets.
 
     Parameters

@@ -266,7 +266,8 @@ class PathMixin:
                 random_state=int(seeds.integers(2**31)),
             )
             if worker.scale_features == AUTO:  # folds do as all examples
-                worker.scale_features = data.examples.scaling is not None
+                scaling = data.examples.scaling
+                worker._scales_as = False if scaling is None else scaling.kind
             learns = getattr(worker, "normalization", None) == "learned"
             worker.set_params(warm_start=not (learns or getattr(worker, "sparse", False)))
             # Structures that need all classes also get those missing in a fold's training rows.

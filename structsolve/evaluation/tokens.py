@@ -139,7 +139,11 @@ def flatten(sequences: Sequence[Labels], name: str) -> tuple[NDArray[Any], NDArr
         return text[0] or not isinstance(label, (int, float, np.number)) or label != np.floor(label)
 
     position = next((i for i, label in enumerate(flat) if odd(label)), 0)
-    expected = "a string, like the other labels" if text[0] else "strings only or integers only"
+    expected = (
+        "a string, like the other labels"
+        if text[0]
+        else "strings only or integers below 2**63 only"
+    )
     raise ValueError(
         f"{token_name(name, np.cumsum(lengths) - lengths, position)} is {flat[position]!r}; "
         f"expected {expected}"

@@ -49,7 +49,7 @@ def first_frame(X: Any) -> Any:
 
 
 def listed(given: Any, what: str = "X") -> Any:
-    """Return the items of an iterator, or of a pandas Series of objects, as a list.
+    """Return the items of an iterator, a pandas Series or a 1-D array of objects as a list.
 
     Anything else is returned unchanged.  A Series has its items by names, not by their numbers.
 
@@ -76,6 +76,8 @@ def listed(given: Any, what: str = "X") -> Any:
     """
     if hasattr(given, "to_list") and not hasattr(given, "columns") and given.dtype == object:
         return given.to_list()
+    if isinstance(given, np.ndarray) and given.dtype == object and given.ndim == 1:
+        return given.tolist()
     if not hasattr(given, "__next__"):
         return given
     items = list(given)

@@ -3,11 +3,20 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from reprlib import repr as brief
 from typing import Any
 
 import numpy as np
 
 from structsolve.utils.suggest import a_type
+
+MOST = 2.0**53  # integers below differ as floats, too
+ROUNDED = (
+    ", a label that NumPy rounds to a float among others; give strings, or arrays of one type of "
+    "integers"
+)
+UNKNOWN = "; LatentSVM takes None for unknown labels"
+LABELS = (str, int, np.integer, np.bool_)
 
 
 def flatten(Y: Any, offsets: np.ndarray) -> np.ndarray:
@@ -56,7 +65,11 @@ def flatten(Y: Any, offsets: np.ndarray) -> np.ndarray:
     kinds = {a.dtype.kind in "US" for a in arrays}
     if len(kinds) > 1:
         raise ValueError("y mixes strings and numbers; use one kind of label for all examples")
-    return np.concatenate(arrays) if arrays else np.zeros(0, dtype=np.int64)
+    flat = np.concatenate(arrays) if arrays else np.zeros(0, dtype=np.int64)
+    if flat.dtype.kind == "f" and (large := np.abs(flat) >= MOST).any():  # int64 beside uint64
+        i = int(np.searchsorted(offsets, np.argmax(large), side="right")) - 1
+        raise ValueError(f"y, example {i}: found {flat[large][0]:.0f}{ROUNDED}")
+    return flat
 
 
 def flatten_rows(Y: Any, n: int) -> np.ndarray:
@@ -89,27 +102,24 @@ def flatten_rows(Y: Any, n: int) -> np.ndarray:
         raise ValueError(f"y is the {type(Y).__name__} {Y!r}, expected a list of one class per row")
     try:
         y = column_or_1d(Y, warn=True)
+        if y.dtype.kind in "OT" and len({isinstance(label, str) for label in y}) == 1:
+            y = np.asarray(y.tolist())
+            if y.ndim > 1:
+                raise ValueError("inhomogeneous")
     except ValueError as error:
         if "inhomogeneous" not in str(error):
             raise
-        sets = (hasattr(entry, "__len__") and not isinstance(entry, (str, bytes)) for entry in Y)
-        i = next(i for i, is_set in enumerate(sets) if is_set)
-        raise ValueError(f"y, example {i}: found {Y[i]!r}, expected one class per row") from error
-    if y.dtype.kind in "OT":
-        kinds = {isinstance(label, str) for label in y}
-        y = np.asarray(y.tolist()) if len(kinds) == 1 else y
-    if y.dtype.kind not in "biufUS" or _is_mixed(Y, y):
-        given = Y if _is_mixed(Y, y) else y.tolist()
-        types = sorted({type(label).__name__ for label in given})
-        hint = "; weights of rows are fit's sample_weight" if "WeightedLabels" in types else ""
-        odd = [type(one) is not type(given[0]) or len(repr(one)) > 19 for one in given]
-        i = int(np.argmax(odd))
+        sets = [hasattr(entry, "__len__") and not isinstance(entry, (str, bytes)) for entry in Y]
+        i = sets.index(True)
         raise ValueError(
-            f"y: Unknown label type: found {types}, such as {given[i]!r} of example {i}, expected "
-            f"all strings or all integers of 64 bits{hint}"
-        )
-    if y.dtype.kind == "f" and not (fits := np.isfinite(y) & (y == np.trunc(y))).all():
+            f"y, example {i}: found {list(Y)[i]!r}, expected one class per row"
+        ) from error
+    if y.dtype.kind not in "biufUS" or _is_mixed(Y, y):
+        _refuse_kinds(Y if _is_mixed(Y, y) else y.tolist())
+    if y.dtype.kind == "f" and not (fits := (np.abs(y) < MOST) & (y == np.trunc(y))).all():
         i = int(np.argmin(fits))
+        if MOST <= abs(y[i]) < np.inf:
+            raise ValueError(f"y, example {i}: found {y[i]:.0f}{ROUNDED}")
         told = {"nan": "Input y contains NaN", "inf": "Input y contains infinity"}
         what = told.get(str(abs(y[i])), "Unknown label type: continuous")
         raise ValueError(f"y, example {i}: {what}: found {y[i]}, expected a string or an integer")
@@ -120,6 +130,21 @@ def flatten_rows(Y: Any, n: int) -> np.ndarray:
             "labels in y"
         )
     return y
+
+
+def _refuse_kinds(given: Sequence[Any]) -> None:
+    """Refuse labels that are neither all strings nor all integers of 64 bits."""
+    types = sorted({type(label).__name__ for label in given})
+    plain = [isinstance(one, LABELS) and len(repr(one)) < 20 for one in given]
+    i = plain.index(False) if not all(plain) else 0
+    if all(plain):
+        i = [type(one) is type(given[0]) for one in given].index(False)
+    hint = "; weights of rows are fit's sample_weight" if "WeightedLabels" in types else ""
+    hint = UNKNOWN if None in given else hint
+    raise ValueError(
+        f"y: Unknown label type: found {types}, such as {given[i]!r} of example {i}, expected "
+        f"all strings or all integers of 64 bits{hint}"
+    )
 
 
 def first_difference(given: Sequence[Any], expected: Sequence[Any]) -> str:
@@ -194,7 +219,7 @@ def _as_labels(given: Any, where: str) -> np.ndarray:
         names = sorted(t.__name__ for t in types)
         raise ValueError(
             f"{where}: Unknown label type: labels of types {names}; expected all strings or all "
-            "integers"
+            f"integers{UNKNOWN if type(None) in types else ''}"
         )
     if y.dtype.kind == "f":
         if not np.isfinite(y).all():
@@ -297,8 +322,7 @@ def encode(
             )
         states, known = np.zeros(len(flat), np.int32), np.zeros(len(flat), dtype=bool)
     else:
-        states = np.minimum(np.searchsorted(classes, flat), len(classes) - 1).astype(np.int32)
-        known = classes[states] == flat
+        states, known = look_up(flat, classes)
     if not known.all():
         if unseen is None:
             first = int(np.flatnonzero(~known)[0])
@@ -309,6 +333,64 @@ def encode(
             )
         states[~known] = unseen
     return states
+
+
+def all_classes(*arrays: np.ndarray) -> np.ndarray:
+    """Return the sorted classes of several arrays of labels.
+
+    Parameters
+    ----------
+    *arrays : ndarray
+        All of strings, or all of numbers.
+
+    Returns
+    -------
+    ndarray
+
+    Raises
+    ------
+    ValueError
+        For integers of 64 bits with and without sign, which NumPy rounds to floats.
+
+    Examples
+    --------
+    >>> all_classes(np.array([3, 1]), np.array([2, 3])).tolist()
+    [1, 2, 3]
+    """
+    classes = np.unique(np.concatenate(arrays))
+    if classes.dtype.kind == "f" and (large := np.abs(classes) >= MOST).any():
+        raise ValueError(f"y: found {classes[large][0]:.0f}{ROUNDED}")
+    return classes
+
+
+def look_up(flat: np.ndarray, classes: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Return where labels are among sorted classes, and which of them are classes.
+
+    Parameters
+    ----------
+    flat : ndarray of shape (n,)
+    classes : ndarray of shape (n_classes,)
+        Strings if labels are strings, else numbers.
+
+    Returns
+    -------
+    places : ndarray of int32 of shape (n,)
+        Of other labels, any.
+    known : ndarray of bool of shape (n,)
+
+    Examples
+    --------
+    >>> places, known = look_up(np.array(["b", "z"]), np.array(["a", "b"]))
+    >>> places.tolist(), known.tolist()
+    ([1, 1], [True, False])
+    """
+    same: Any = True
+    if {flat.dtype.kind, classes.dtype.kind} == {"i", "u"}:  # NumPy compares 64 bits as floats
+        whole = np.uint64 if classes.dtype.kind == "u" else np.int64
+        given, flat, classes = flat, flat.astype(whole), classes.astype(whole)
+        same = (given < 0) == (flat < 0)
+    places = np.minimum(np.searchsorted(classes, flat), len(classes) - 1).astype(np.int32)
+    return places, (classes[places] == flat) & same
 
 
 def _shorten(classes: np.ndarray, shown: int = 12) -> str:
@@ -353,11 +435,11 @@ def class_names(classes: Any, structure: str, ordered: bool = True) -> np.ndarra
     names = _sortable(classes)
     if not len(names) or len(np.unique(names)) < len(names):
         raise ValueError(
-            f"structure {structure!r}: classes are {names.tolist()}, expected distinct names"
+            f"structure {structure!r}: classes are {brief(names.tolist())}, expected distinct names"
         )
     if ordered and (names[1:] < names[:-1]).any():
         raise ValueError(
-            f"structure {structure!r}: classes are {names.tolist()}, expected them sorted: the "
-            "scores of class k are those of the k-th name"
+            f"structure {structure!r}: classes are {brief(names.tolist())}, expected them sorted: "
+            "the scores of class k are those of the k-th name"
         )
     return names

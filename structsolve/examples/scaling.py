@@ -19,6 +19,10 @@ SCALES = 100
 FEW = 0.1
 # and from those that are zero up to rounding, as projections give them: a share of the largest.
 ROUNDING = 1e-13
+# All columns are small beside the ones of an intercept if none exceeds this: "common", a kind that
+# "auto" alone takes, divides all by the largest number.
+SMALL = 0.1
+COMMON = "common"
 
 
 @dataclass
@@ -31,6 +35,8 @@ class ColumnScaling:
         Above 0.
     shifts : ndarray of float64 of shape (n_features,), optional
         None if columns are not centred.
+    kind : bool or str
+        That of `scale_columns`.
 
     Examples
     --------
@@ -46,6 +52,7 @@ class ColumnScaling:
 
     factors: np.ndarray
     shifts: np.ndarray | None = None
+    kind: bool | str = True
 
     def folded(self, layout: Any, w: np.ndarray) -> np.ndarray:
         """Return the weights that give raw features the scores of w on scaled features.
@@ -158,8 +165,9 @@ def scale_columns(examples: Examples, layout: Any, name: str, kind: bool | str) 
     layout : WeightLayout
     name : str
         Name of the structure, for messages.
-    kind : {True, "std", "max-abs"}
-        Divide by the standard deviation, or by the largest magnitude.  True is "max-abs" for
+    kind : {True, "std", "max-abs", "common"}
+        Divide by the standard deviation, or by the largest magnitude, of each column or ("common")
+        of all.  True is "max-abs" for
         sparse features and for dense ones that are mostly zeros, else "std". "std" centres dense
         columns if the layout has an intercept, which absorbs the shift.
 
@@ -194,6 +202,8 @@ def scale_columns(examples: Examples, layout: Any, name: str, kind: bool | str) 
     else:
         scaler, shifts = MaxAbsScaler(), None
         scaler.fit(nodes if weights is None else nodes[weights > 0])
+        if kind == COMMON:
+            scaler.scale_ = np.full_like(scaler.scale_, scaler.max_abs_.max())
     scales = np.asarray(scaler.scale_, dtype=np.float64)
     nodes = scaler.set_output(transform="default").transform(nodes)  # whatever the user's default
-    return replace(examples, nodes=nodes, scaling=ColumnScaling(1 / scales, shifts))
+    return replace(examples, nodes=nodes, scaling=ColumnScaling(1 / scales, shifts, kind))

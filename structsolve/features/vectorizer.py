@@ -427,9 +427,12 @@ def _sequences(X: Any) -> Iterable[Any]:
         raise TypeError(f"X: found {show(X)}; expected a list of sequences of items")
     for i, sequence in enumerate(X):
         if not _is_many(sequence):
+            rows = (
+                "; of a data frame, its to_dict('records')" if hasattr(sequence, "columns") else ""
+            )
             raise TypeError(
                 f"X[{i}]: found {show(sequence)}; expected a sequence: a list of items, each "
-                "a dict or a list of strings"
+                f"a dict or a list of strings{rows}"
             )
         yield sequence
 
@@ -437,5 +440,7 @@ def _sequences(X: Any) -> Iterable[Any]:
 def _is_many(given: Any) -> bool:
     # Checks of abstract classes take a tenth of transforming a sentence.
     return type(given) is list or (
-        isinstance(given, Iterable) and not isinstance(given, str | bytes | Mapping)
+        isinstance(given, Iterable)
+        and not isinstance(given, str | bytes | Mapping)
+        and not hasattr(given, "columns")  # a data frame iterates over names of columns
     )

@@ -10,6 +10,7 @@ import numpy as np
 
 from ..operators import Parts
 from ..structure.calls import encode
+from ..utils.arrays import real_array
 from .polytope import Polytope, Polytopes
 
 
@@ -139,7 +140,7 @@ class ConstrainedPolytopes(Polytopes):
                         f"example {i}: constraint {k} names the parts {name!r}, expected some of "
                         f"{sorted(views)}"
                     )
-                coef = np.asarray(coef, dtype=np.float64)
+                coef = real_array(coef, f"example {i}: constraint {k}, {name!r}")
                 shapes = [views[name].shape]
                 if kinds[name] != "shared":
                     shapes.append(views[name].shape[1:])

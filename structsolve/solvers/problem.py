@@ -499,5 +499,10 @@ def _rebuilt(
 
 def _refuse_wide(layout: Any) -> None:
     """Refuse more weights than fit memory twice: those of training and the model's."""
+    columns = layout.n_features or 0
+    what = f"X: weights of {columns} columns"
     advice = "number columns without gaps, or hash their names to fewer"
-    refuse_too_large(16.0 * layout.dim, f"X: weights of {layout.n_features} columns", advice)
+    if columns**2 < layout.dim:
+        what = f"y: {layout.dim:.3g} weights for {columns} columns and the parts of labels"
+        advice = "train on fewer classes, such as without rare ones, or on smaller labels"
+    refuse_too_large(16.0 * layout.dim, what, advice)

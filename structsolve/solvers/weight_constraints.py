@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 
+from ..utils.arrays import real_array
 from ..utils.params import Params
 from ..utils.sparse import refuse_broken
 from ._polyhedron import Polyhedron, TooManyRows
@@ -85,7 +86,7 @@ class LinearConstraint(Params):
                         f"{positions.size} for the block of shape {shape}"
                     )
             else:
-                array = np.asarray(given, dtype=np.float64)
+                array = real_array(given, f"LinearConstraint: {name!r}")
                 if array.shape == shape:
                     array = array[None]
                 if array.shape[1:] != shape:
@@ -351,7 +352,7 @@ def _unit_rows(positions: np.ndarray, dim: int) -> Any:
 
 
 def _ends(given: Any, default: float, shape: tuple[int, ...], what: str) -> np.ndarray:
-    values = np.asarray(default if given is None else given, dtype=np.float64)
+    values = real_array(default if given is None else given, what)
     try:
         values = np.broadcast_to(values, shape)
     except ValueError:

@@ -289,7 +289,8 @@ cdef class Adapter:
         except ValueError:
             array = np.asarray(None)
         if array.dtype.kind not in "iub" and array.size or array.size != size:
-            self.refuse(method, i, reprlib.repr(answer), f"a label of {size} integers")
+            said = ", as label_offsets of the examples say" if array.size != size else ""
+            self.refuse(method, i, reprlib.repr(answer), f"a label of {size} integers{said}")
         label = np.ascontiguousarray(array, dtype=np.int32)
         if self.n_states is not None and size and not (
                 0 <= array.min() <= array.max() < self.n_states):

@@ -135,7 +135,10 @@ class Structure(Params):
         -------
         Space
         """
-        raise NotImplementedError(f"{type(self).__name__} does not implement space_from_state()")
+        raise NotImplementedError(
+            f"{type(self).__name__} does not implement space_from_state(state, arrays), which "
+            "files and copies of models need: a space from what the space's state() returns"
+        )
 
     def score_space(self, classes: Any = None, edge: bool = False) -> Space:
         """Return a space without features, for scores computed elsewhere.

@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 
 from ..utils.arrays import real_array
+from ..utils.memory import refuse_too_large
 from ..utils.params import Params
 
 
@@ -54,12 +55,7 @@ class CostMatrix(Params):
             If the matrix is no matrix of costs, or lacks one of ``classes``.
         """
         K = len(classes)
-        try:
-            matrix = real_array(self.matrix, "matrix")
-        except ValueError:
-            raise ValueError(
-                f"CostMatrix: matrix is {self.matrix!r}, expected a square of numbers"
-            ) from None
+        matrix = real_array(self.matrix, "CostMatrix: matrix")
         if matrix.ndim != 2 or matrix.shape[0] != matrix.shape[1]:
             raise ValueError(f"CostMatrix: matrix has shape {matrix.shape}, expected a square")
         if not np.isfinite(matrix).all() or (matrix < 0).any() or np.diag(matrix).any():
@@ -214,3 +210,15 @@ class LabelCount(Params):
             )
         counts = np.array([float(c != self.background) for c in known])
         return counts[:, None] + counts
+
+
+def refuse_costs(K: int) -> None:
+    """Refuse costs of all pairs of classes that do not fit memory, before their allocation.
+
+    Parameters
+    ----------
+    K : int
+        Number of classes.
+    """
+    advice = "train on fewer classes; ExtremeSVM is for very many, one a row"
+    refuse_too_large(16.0 * K * K, f"y: the costs of pairs of {K} classes", advice)

@@ -8,7 +8,7 @@ from libc.stdint cimport int64_t
 from ..operators cimport Loss
 from ..part_layout cimport PartLayout
 
-from .losses import ClassWeights, CostMatrix, LabelCount
+from .losses import ClassWeights, CostMatrix, LabelCount, refuse_costs
 
 
 cdef class NodeCosts:
@@ -201,7 +201,10 @@ def hamming_costs(Py_ssize_t K):
     ndarray of float64 of shape (K + 1, K)
         1 for every error; row K is for labels unseen in training.
     """
-    return np.vstack([1 - np.eye(K), np.ones((1, K))])
+    refuse_costs(K)
+    costs = np.ones((K + 1, K))
+    np.fill_diagonal(costs, 0)
+    return costs
 
 
 def make_node_loss(space, loss):

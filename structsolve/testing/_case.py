@@ -236,7 +236,7 @@ class Case:
             what = "enumerate_labels"
             with self.promise(what, "lists all labels", i):
                 rows = np.ascontiguousarray(
-                    self.space.enumerate_labels(self.examples, i), dtype=np.int32
+                    [*self.space.enumerate_labels(self.examples, i)], dtype=np.int32
                 )
             size = self.label_size(i)
             if rows.ndim != 2 or rows.shape[1] != size or not len(rows):

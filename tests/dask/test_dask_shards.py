@@ -4,6 +4,7 @@ import pickle
 
 import numpy as np
 import pytest
+from checks import refused
 from solver_cases import check_bounds, word_data
 
 import structsolve
@@ -95,6 +96,12 @@ def test_what_spaces_learn_is_that_of_all_shards(name, draw):
     assert str(joined.state()) == str(whole.state())
     assert str(joined.state()) != str(facts[0]["space"].state())
     assert joined.pack(X, Y).labels.size == whole.pack(X, Y).labels.size
+
+
+def test_classes_of_shards_that_numpy_would_round_to_one():
+    facts = [{"n_features": 2, "classes": np.array([1, 2])}]
+    facts.append({"n_features": 2, "classes": np.array([2**63, 2**63 + 1], np.uint64)})
+    refused("y: found 9223372036854775808, a label that NumPy rounds", data.union, facts)
 
 
 def start(problem, alpha=ALPHA, tol=1e-3):

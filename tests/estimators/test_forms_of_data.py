@@ -8,7 +8,7 @@ from data import chains, classes, fitted
 from sklearn.base import clone
 from sklearn.exceptions import ConvergenceWarning
 
-from structsolve import Sequences, StructuredSVM, from_padded
+from structsolve import ExtremeSVM, Sequences, StructuredSVM, from_padded, get_structure
 
 
 def test_sample_weight_counts_like_repetition():
@@ -158,3 +158,51 @@ def test_unscaled_columns_are_named_where_training_does_not_converge(kind):
     with pytest.warns(ConvergenceWarning) as warned:
         StructuredSVM("multiclass", alpha=1e-6, max_iter=2).fit(kind(X / [1, 1, 1000]), y)
     assert not any("scale" in str(warning.message) for warning in warned)
+
+
+@pytest.mark.parametrize("make", [StructuredSVM, ExtremeSVM])
+def test_labels_beyond_the_digits_of_floats(make):
+    """Integers of 64 bits with and without sign are compared as they are: NumPy makes floats."""
+    X = np.eye(12)
+    y = 2**62 + np.arange(12)
+    model = make(alpha=1e-3) if make is ExtremeSVM else make("multiclass", alpha=1e-3)
+    model.fit(X, y)
+    assert model.score(X, y) == model.score(X, y.astype(np.uint64)) == 1
+    model.fit(X, y.astype(np.uint64))
+    assert model.score(X, y) == 1
+
+
+def test_classes_that_numpy_would_round_to_one():
+    X, large = [np.eye(3)[[0, 1]], np.eye(3)[[2]]], 2**63
+    for Y, i in (([[5, large + 1], [large]], 0), ([[1, 2], [large]], 1)):
+        refused(f"y, example {i}: found {large}, a label", StructuredSVM("chain").fit, X, Y)
+    Y = [np.array(y, np.uint64) for y in ([5, large], [large + 1])]
+    model = StructuredSVM("chain", alpha=1e-3).fit(X, Y)
+    assert model.score(X, Y) == 1
+    assert model.score(X, [[5, 6], [-1]]) == pytest.approx(1 / 3)
+
+
+def test_classes_of_a_stream_that_numpy_would_round_to_one():
+    model = ExtremeSVM().partial_fit(np.eye(2), [1, 2])
+    y = np.array([2**63, 2**63 + 1], np.uint64)
+    refused("y: found 9223372036854775808, a label that NumPy", model.partial_fit, np.eye(2), y)
+
+
+@pytest.mark.parametrize("name", ["chain", "tree", "mrf", "factor-graph", "permutation", "path"])
+def test_arrays_of_objects_are_lists_of_them(name):
+    """As folds of indices cut them out."""
+    X, Y = get_structure(name).sample(0, n=6)
+    pairs = [(x, np.ones((len(x) - 1, 1))) for x in X] if name == "chain" else X
+    for given in (X, pairs):
+        model = StructuredSVM(name, alpha=0.1, tol=0.1)
+        arrays = [np.fromiter(each, dtype=object, count=6) for each in (given, Y)]
+        expected = model.fit(given, Y).score(given, Y)
+        assert model.fit(*arrays).score(*arrays) == expected
+        same(model.predict(arrays[0]), model.predict(given))
+
+
+def test_rows_in_tuples_are_no_pairs():
+    rows = ((1.0, 2.0), (2.0, 3.0), (0.0, 1.0))
+    refused(
+        "pass the rows of an example as a list", StructuredSVM("chain").fit, [rows], [[0, 1, 1]]
+    )

@@ -6,7 +6,7 @@ import pickle
 import numpy as np
 import pytest
 from checks import refused
-from sklearn import metrics
+from sklearn import config_context, metrics
 from sklearn.model_selection import (
     GridSearchCV,
     cross_val_predict,
@@ -47,6 +47,7 @@ def chain():
     return StructuredSVM("chain", alpha=0.1, tol=0.1)
 
 
+CLASS_OF = np.random.default_rng(2).integers(3, size=30)
 CLASSES = ([0, 1], [0, 1, 2], ["O", "B-A"])
 
 
@@ -250,3 +251,39 @@ def test_labels_of_one_part_and_label_sets_are_as_they_were():
     assert scores.min() > 0.6
     scores = cross_val_score(StructuredSVM("multiclass"), X, Y[:, 0], scoring="accuracy", cv=3)
     assert scores.min() > 0.6
+
+
+@pytest.mark.parametrize(
+    "name, structure, Y",
+    [
+        ("macro-f1", "multiclass", CLASS_OF),
+        ("macro-f1", "multilabel", np.eye(3, dtype=int)[CLASS_OF]),
+        ("samples-f1", "multilabel", np.eye(3, dtype=int)[CLASS_OF]),
+        (
+            "kendall-tau",
+            "permutation",
+            np.stack([CLASS_OF, (CLASS_OF + 1) % 3, (CLASS_OF + 2) % 3], 1),
+        ),
+        (
+            "hierarchical-f1",
+            get_structure("dag", hierarchy={10: [0, 1, 2]}, close=True),
+            [[k] for k in CLASS_OF],
+        ),
+    ],
+)
+def test_weights_are_routed_to_scores_by_name(name, structure, Y):
+    """As to scikit-learn's own; they were left out, silently."""
+    X, weights = np.eye(3)[CLASS_OF] + rng.normal(size=(30, 3)), rng.uniform(size=30) ** 4
+    model = StructuredSVM(structure, alpha=0.01, tol=0.1)
+    scorer = get_scorer(name)
+    with config_context(enable_metadata_routing=True):
+        model.set_fit_request(sample_weight=False)
+        fold = {"params": {"sample_weight": weights}, "cv": [(np.arange(20), np.arange(20, 30))]}
+        with pytest.raises(ValueError, match=r"Call .*\.set_score_request"):
+            cross_validate(model, X, Y, scoring=scorer, **fold)
+        scores = cross_validate(
+            model, X, Y, scoring=scorer.set_score_request(sample_weight=True), **fold
+        )
+    model.fit(X[:20], Y[:20])
+    weighted = scorer(model, X[20:], Y[20:], sample_weight=weights[20:])
+    assert scores["test_score"][0] == weighted != scorer(model, X[20:], Y[20:])

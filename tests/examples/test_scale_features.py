@@ -245,6 +245,13 @@ def apart(factor, n_columns=20, small=3):
     return X, rng.integers(3, size=40)
 
 
+def tiny(factor):
+    """Columns of one scale, far below the ones of the intercept."""
+    X, y = apart(1)
+    X[np.arange(40), y] = 3
+    return X / 3 / factor, y
+
+
 @pytest.mark.parametrize(
     ("data", "settings", "scaled"),
     [
@@ -258,6 +265,9 @@ def apart(factor, n_columns=20, small=3):
         (apart(101, small=1), {}, False),  # a tenth of the columns may be smaller
         (apart(101, n_columns=10, small=1), {}, True),
         (apart(1e15, small=18), {}, False),  # zeros of a projection, up to rounding
+        (tiny(9), {}, False),
+        (tiny(101), {"fit_intercept": False}, False),
+        (tiny(101), {"alpha": 1e-6, "tol": 0.9}, False),
     ],
 )
 def test_auto_is_true_or_false(data, settings, scaled):
@@ -316,3 +326,22 @@ def test_auto_of_a_path_of_its_own():
             assert model.scale_features_ is scaled
             np.testing.assert_array_equal(model.scores_, same.scores_)
             assert bits(model) == bits(same)
+
+
+def test_small_columns_train_as_others_do():
+    """Beside an intercept they did not converge; where products underflow, to one class for all."""
+    X, y = tiny(1)
+    assert StructuredSVM("multiclass", surrogate="crf").fit(*tiny(11)).scale_features_
+    for form in (np.asarray, sp.csr_matrix):
+        plain = StructuredSVM("multiclass").fit(form(X), y)
+        for factor in (2.0**20, 2.0**300):
+            model = StructuredSVM("multiclass").fit(form(X / factor), y)
+            np.testing.assert_array_equal(model.coef_["node"], plain.coef_["node"] * factor)
+            assert model.stop_reason_ == "converged" and model.score(X / factor, y) == 1
+    chosen = StructuredSVMCV("multiclass", cv=2, max_iter=5)
+    scores = [chosen.fit(X / factor, y).scores_ for factor in (1, 2.0**30)]
+    np.testing.assert_array_equal(*scores)
+    with pytest.warns(
+        ConvergenceWarning, match="none exceeds 0.0001.* beside the intercept .*True"
+    ):
+        StructuredSVM("multiclass", scale_features=False).fit(*tiny(1e4))

@@ -112,6 +112,9 @@ def test_from_file_makes_a_model(registered, tmp_path, monkeypatch, answer):
     monkeypatch.setattr(Other, "from_file", lambda *given: answer)
     text = rf"from_file of 'Other' returned {re.escape(repr(answer))}, expected a fitted model"
     refused(text, structsolve.load, path)
+    monkeypatch.setattr(Other, "array_types", (("x", "text"), ("coef_.*|.*order", "f8")), False)
+    container.write(path, "model", container.read(path, "model")[0], {"order": [1.0]})
+    refused("array_types of the estimator has 'f8' for .* expected some of", structsolve.load, path)
 
 
 @pytest.mark.parametrize(

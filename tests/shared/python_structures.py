@@ -177,7 +177,7 @@ class BudgetSpace(Space):
     def enumerate_labels(self, examples, i):
         size = len(self.costs_of(examples, i))
         every = np.array([*itertools.product((0, 1), repeat=size)], np.int32)
-        return every[[self.contains(y, examples, i) for y in every]]
+        return (y for y in every if self.contains(y, examples, i))
 
     def parts(self, examples, i, label):
         return {"node": label[:, None]}

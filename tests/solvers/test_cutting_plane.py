@@ -59,6 +59,7 @@ def test_contradictions_and_mistakes(slack):
     )
     refuse([WeightBounds("start", lower=2, upper=1)], ValueError, "expected lower <= upper")
     refuse([WeightBounds("begin", lower=2)], ValueError, "unknown block 'begin'; known: .*'start'")
+    refuse([WeightBounds("start", lower=1j)], ValueError, "lower: found no array of numbers")
     refuse([WeightBounds("start", lower=[1, 2])], ValueError, r"lower has shape \(2,\), expected")
     refuse([WeightBounds("start", lower=np.nan)], ValueError, "lower has NaN or inf")
     refuse([LinearConstraint({"start": [1, 2]}, 0)], ValueError, r"expected \(3,\), or \(rows, 3\)")

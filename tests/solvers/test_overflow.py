@@ -202,3 +202,19 @@ def test_models_wider_than_memory_are_refused_before_training(monkeypatch, room,
         assert model.fit(wide, Y).coef_["node"].shape == (100, 3)
     else:
         refused("X: weights of 10[01] columns would take .* number columns", model.fit, wide, Y)
+
+
+@pytest.mark.parametrize(
+    "structure, Y",
+    [
+        ("chain", np.arange(10).reshape(5, 2)),  # 100 pairs
+        ("permutation", np.tile(np.arange(10), (5, 1))),
+        ("multiclass", np.arange(5) + 0),
+        ("ordinal", np.arange(5)),
+    ],
+)
+def test_errors_of_too_many_classes_blame_no_columns(monkeypatch, structure, Y):
+    monkeypatch.setattr("structsolve.utils.memory.memory_limit", lambda: 16 * 5 * 5 - 1)
+    X = [np.ones((2, 1))] * 5 if structure == "chain" else np.ones((5, 1))
+    model = StructuredSVM(structure, alpha=0.1)
+    refused("y: .* would take .*: train on fewer classes", model.fit, X, Y)

@@ -121,7 +121,10 @@ def test_bad_input_at_prediction():
         ({"loss": CostMatrix([[0, 1], [1, 0]])}, r"CostMatrix: matrix has shape \(2, 2\)"),
         ({"loss": CostMatrix(-np.ones((3, 3)))}, "costs of at least 0, and 0 on the diagonal"),
         ({"loss": CostMatrix(np.ones((3, 2)))}, "expected a square"),
-        ({"loss": CostMatrix(np.eye(3).astype(str))}, "expected a square of numbers"),
+        (
+            {"loss": CostMatrix(np.eye(3).astype(str))},
+            "CostMatrix: matrix: found no array of numbers",
+        ),
         ({"loss": ClassWeights({9: 1.0})}, r"ClassWeights: unknown classes \[9\]"),
         ({"loss": ClassWeights({0: -1.0})}, "weights of at least 0"),
     ],

@@ -215,6 +215,7 @@ def test_order_of_classes():
         (CostMatrix(-COST), "expected finite costs of at least 0"),
         (CostMatrix(COST + 1), "0 on the diagonal"),
         (CostMatrix(COST + np.nan), "expected finite costs"),
+        (CostMatrix(COST + 0j), "CostMatrix: matrix: found no array .*Complex data"),
         (CostMatrix(COST, classes=[0, 1]), "2 distinct classes for a matrix of 3 rows"),
         (CostMatrix(COST, classes=[0, 1, 1]), "2 distinct classes for a matrix of 3 rows"),
         (CostMatrix(COST, classes=[0, 1, 5]), r"no costs for the classes \[2\]"),

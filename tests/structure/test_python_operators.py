@@ -95,7 +95,7 @@ def with_block(block, change):
     [
         ("argmax", ZeroDivisionError("boom"), r"argmax\(\) of .*'py-chain' raised ZeroDivisionErr"),
         ("argmax", ValueError("example 3: own words"), "^example 3: own words$"),
-        ("argmax", [0], "returned .*, expected a label of 3 integers"),
+        ("argmax", [0], "returned .*, expected a label of 3 integers, as label_offsets"),
         ("argmax", None, "returned None, expected a label of 3 integers"),
         ("argmax", [0.0, 1.5, 0.0], "expected a label of 3 integers"),
         ("argmax", [[0, 1], 2], "expected a label of 3 integers"),

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+from reprlib import repr as brief
 from typing import Any
 
 import numpy as np
@@ -135,8 +136,8 @@ def state_names(states: np.ndarray, classes: Any) -> np.ndarray:
     names = np.arange(int(states.max()))
     if classes is not None and not np.array_equal(np.sort(classes), names):
         raise ValueError(
-            f"classes: found {np.asarray(classes).tolist()}, expected 0 to {len(names) - 1} as "
-            "n_states says"
+            f"classes: found {brief(np.asarray(classes).tolist())}, expected 0 to "
+            f"{len(names) - 1} as n_states says"
         )
     return names
 

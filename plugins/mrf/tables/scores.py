@@ -199,11 +199,7 @@ def _check_finite(table: np.ndarray, where: str) -> None:
 
 def _table(values: Any, ndim: int, where: str, number: int | None = None) -> np.ndarray:
     """Return an array of numbers; those that have a number are checked by :func:`_joined`."""
-    try:
-        table = np.asarray(values, dtype=np.float64)
-    except (TypeError, ValueError) as error:
-        where = where if number is None else f"{where} {number}"
-        raise ValueError(f"{where}: found no array of numbers ({error})") from None
+    table = real_array(values, where if number is None else f"{where} {number}")
     if table.ndim != ndim or table.size == 0:
         where = where if number is None else f"{where} {number}"
         raise ValueError(f"{where}: found shape {table.shape}, expected {ndim} dimension(s)")

@@ -165,7 +165,12 @@ def test_conformance(kind):
         ("X, example 0: found sequences of 2 and 0 items", "edit", [(2, 0)], [[-1, -1]]),
         ("example 0: found partners [1, 0], expected rising", "edit", [(2, 2)], [[1, 0]]),
         ("example 0: found partners [0, 0], expected rising", "edit", [(2, 2)], [[0, 0]]),
-        ("found partners [0, 2], expected 0 to 1, or -1", "edit", [(2, 2)], [[0, 2]]),
+        (
+            "example 0, item 1: found the partner 2, expected 0 to 1, or -1",
+            "edit",
+            [(2, 2)],
+            [[0, 2]],
+        ),
         ("example 0: found int64 of shape (1,), expected 2", "edit", [(2, 2)], [[0]]),
         ("expected every partner in order", "many-to-one", [(3, 2)], [[0, -1, 1]]),
         ("expected every partner in order", "many-to-one", [(3, 2)], [[0, 0, 0]]),

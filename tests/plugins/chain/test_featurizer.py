@@ -64,3 +64,18 @@ def test_tokens_that_are_no_strings(features):
         refused("X: expected sentences", made.fit, no_sentences)
     if features == "template":
         refused(r"X\[1\]: found no tokens", made.transform, [[["a", "b"]], []])
+
+
+@pytest.mark.pandas
+def test_data_frames_are_no_sentences():
+    """Their items are the names of columns."""
+    pandas = pytest.importorskip("pandas")
+    names = pandas.MultiIndex.from_tuples([("a", "x"), ("b", "y")])
+    for frame in (pandas.DataFrame([["a", "b"]]), pandas.DataFrame([["a", "b"]], columns=names)):
+        for X in (frame, [frame], [[["a", "b"]], frame]):
+            refused("X: found a data frame, expected sentences", TokenFeaturizer().fit, X)
+        refused("X: found a data frame", TokenFeaturizer().fit([[["a", "b"]]]).transform, [frame])
+        with pytest.raises(TypeError, match=r"of a data frame, its to_dict\('records'\)"):
+            SequenceVectorizer().fit([frame])
+        with pytest.raises(TypeError, match="expected a list of sequences"):
+            SequenceVectorizer().fit(frame)

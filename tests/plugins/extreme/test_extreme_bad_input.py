@@ -54,6 +54,12 @@ def test_values_that_are_no_numbers(model, data, form, value, message):
     refused(message, model.partial_fit, X, data[1])
 
 
+def test_features_that_float32_lacks(data):
+    tiny = data[0].astype(float) * 1e-60
+    for X in (tiny, tiny.toarray()):
+        refused("X: found features so small", ExtremeSVM(solver=Plain()).fit, X, data[1])
+
+
 def test_features_beyond_32_bits(model):
     X = sp.csr_matrix((1.0 * np.ones(2), ([0, 1], [5, 2**32])), shape=(2, 2**33))
     message = "X has 8589934592 features, expected at most 2147483647.*FeatureHasher"

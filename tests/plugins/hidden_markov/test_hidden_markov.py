@@ -298,7 +298,8 @@ def test_bad_data(settings, X, y, message):
     ("init", "message"),
     [
         ([0.5, 0.5], "init is a list, expected a dict"),
-        ({"start": [0.5, "x"]}, "init: 'start' is .*, expected an array of numbers"),
+        ({"start": [0.5, "x"]}, "init: 'start': found no array of numbers"),
+        ({"start": [0.5, 0.5j]}, "init: 'start': found no array of numbers"),
         ({"start": [np.nan, 1]}, "init: 'start' has numbers that are not finite"),
         ({"start": [1.5, -0.5]}, "init: 'start' has the number -0.5, expected all >= 0"),
         ({"start": [0.5, 0.4]}, "init: row 0 of 'start' sums to 0.9, expected probabilities"),

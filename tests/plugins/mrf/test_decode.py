@@ -182,6 +182,17 @@ def test_transformations_that_are_refused():
     refused("tol is -1", arc_consistent, *graph, np.zeros((1, 2, 2)), tol=-1)
 
 
+def test_complex_numbers_are_refused():
+    """NumPy drops their imaginary parts, with a warning alone."""
+    graph = dict(unary=np.zeros((2, 2)), edges=[[0, 1]], pair=np.eye(2), phi=np.zeros((1, 2, 2)))
+    for name in ("unary", "pair", "phi"):
+        wrong = graph | {name: graph[name] + 1j}
+        refused(f"{name}.*: .*Complex data not supported", reparametrization_bound, **wrong)
+        for kind in (list, np.asarray):
+            wrong[name] = kind(wrong[name])
+            refused(f"{name}.*: .*Complex data", reparametrization_bound, **wrong)
+
+
 def test_arrays_that_do_not_fit_the_memory(monkeypatch):
     graph = np.zeros((9, 3)), grid_edges(3, 3), np.eye(3)
     monkeypatch.setattr(memory, "memory_limit", lambda: 1000)

@@ -18,6 +18,10 @@ KINDS = ["normal", "ties", "equal", "huge", "forbidden", "one left"]
 WIDTHS = [*range(1, 35), 64, 100, 1000]
 
 
+def objects(*entries):
+    return np.fromiter(entries, dtype=object, count=len(entries))
+
+
 def operators(k):
     space, _ = MulticlassStructure().make_space(np.zeros((1, 2)), [0], classes=range(k))
     layout = make_layout(space, space.pack(np.zeros((3, 2))))
@@ -207,8 +211,12 @@ class TestSpace:
             (np.array(["a", 1, "b"], dtype=object), r"Unknown label type: found \['int', 'str'\]"),
             (
                 np.array([1, None, 2], dtype=object),
-                r"found \['NoneType', 'int'\], such as None of example 1, expected",
+                r"found \['NoneType', 'int'\], such as None of example 1, expected .*LatentSVM",
             ),
+            ([None, "a", "b"], r"such as None of example 0, .*LatentSVM takes None"),
+            (objects((1, 2), (3, 4), (1, 2)), r"y, example 0: found \(1, 2\), expected one class"),
+            (objects((1, 2), (3,), (1, 2)), r"y, example 0: found \(1, 2\), expected one class"),
+            ([1, 2**63, 2], "y, example 1: found 9223372036854775808, a label that .* rounds"),
             (np.array(["2020-01-01"] * 3, dtype="datetime64[D]"), "label type"),
         ],
     )
