@@ -10,6 +10,7 @@ from libc.math cimport INFINITY, isfinite
 from libc.stdint cimport int32_t, int64_t, uintptr_t
 from libc.stdlib cimport free, malloc
 from libc.string cimport memcpy, memset
+from structsolve.utils.allocate cimport allocated
 cimport numpy as cnp
 
 from ..operators cimport KBest, Operator, Oracle, Projection
@@ -155,9 +156,8 @@ cdef class Direct:
             work_bytes = (self._work_bytes(native, k) + LINE - 1) // LINE * LINE
             if work_bytes + self._room(k) > MOST_BYTES:
                 return None
-            block = malloc(self.theta_bytes + work_bytes + self._room(k) + 2 * LINE)
-            if block == NULL:
-                raise MemoryError()
+            block = allocated(
+                malloc(self.theta_bytes + work_bytes + self._room(k) + 2 * LINE), b"one example")
             for i in range(n):
                 answer = self._one(native, given[i], counted.storage, <double*>(
                     (<uintptr_t>block + LINE - 1) // LINE * LINE), work_bytes, k)

@@ -17,8 +17,9 @@ from cpython.long cimport PyLong_AsLongLongAndOverflow, PyLong_CheckExact
 from cpython.ref cimport Py_INCREF, PyTypeObject
 from libc.math cimport fabs, isfinite
 from libc.stdint cimport int32_t, int64_t
-from libc.stdlib cimport free, malloc, qsort, realloc
+from libc.stdlib cimport free, qsort, realloc
 from libc.string cimport memcmp, memcpy, memset
+from structsolve.utils.allocate cimport allocated
 from ..operators cimport Operator
 from ..part_layout cimport PartLayout
 
@@ -60,13 +61,10 @@ cdef class Vector:
         free(self.entry)
 
     cdef int push(self, Py_ssize_t index, double value) except -1:
-        cdef Entry* grown
         if self.n == self.room:
             self.room = 2 * self.room if self.room else ROOM
-            grown = <Entry*>realloc(self.entry, self.room * sizeof(Entry))
-            if grown == NULL:
-                raise MemoryError()
-            self.entry = grown
+            self.entry = <Entry*>allocated(
+                realloc(self.entry, self.room * sizeof(Entry)), b"the parts of a label")
         self.entry[self.n].index, self.entry[self.n].value = <int>index, value
         self.entry[self.n].order = <int>self.n
         self.n += 1
