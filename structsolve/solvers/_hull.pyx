@@ -9,13 +9,14 @@ steps of one binary machine per label (Hsieh et al. 2008).
 
 import numpy as np
 
-from libc.stdlib cimport free, realloc
+from libc.stdlib cimport calloc, free, realloc
 from libc.stdint cimport int64_t
 from libc.string cimport memcpy, memset
+from ..utils.allocate cimport allocated
 from ..operators cimport Loss, Parts, Projection
 from ..potentials.linear cimport LinearPotentials
 from ..surrogates.base cimport Cut, Surrogate
-from ._loop cimport DualLoop, check_order
+from ._loop cimport ExactLoop
 
 from ..utils.arrays import aligned_zeros
 
@@ -35,7 +36,7 @@ cdef double FULL_STEP = 1.2
 cdef double CHEAP_STEP = 1.7
 
 
-cdef class HullLoop(DualLoop):
+cdef class HullLoop(ExactLoop):
     """State and inner loop of BCFW with exact steps over the hull of labels.
 
     Parameters
@@ -62,10 +63,7 @@ cdef class HullLoop(DualLoop):
 
     def __cinit__(self, LinearPotentials potentials not None, *arguments, **named):
         self.n = potentials.n
-        self.blocks = <Block*>realloc(NULL, (self.n + 1) * sizeof(Block))
-        if self.blocks == NULL:
-            raise MemoryError(f"no memory for the dual variables of {self.n} examples")
-        memset(self.blocks, 0, (self.n + 1) * sizeof(Block))
+        self.blocks = <Block*>allocated(calloc(self.n + 1, sizeof(Block)), b"dual variables")
 
     def __dealloc__(self):
         cdef Py_ssize_t i
@@ -90,14 +88,11 @@ cdef class HullLoop(DualLoop):
         self.resynchronise()
 
     def _measure(self):
-        cdef double[::1] dense = np.zeros(max(self.potentials.nodes.n_cols, 1))
+        cdef double[::1] norms = self.row_norms()
         cdef Py_ssize_t i, k, m
         with nogil:
             for i in range(self.n):
-                if self.potentials.offsets[i] < self.potentials.offsets[i + 1]:
-                    self.potentials.nodes.gram_row(
-                        self.potentials.offsets[i], self.potentials.offsets[i],
-                        self.potentials.offsets[i] + 1, &dense[0], &self.blocks[i].norm)
+                self.blocks[i].norm = norms[i]
                 self.blocks[i].base = self._costs(i)
                 m = self.parts.encode(i, self.truth(i), &self.places[0], &self.coefs[0])
                 for k in range(m):
@@ -118,29 +113,6 @@ cdef class HullLoop(DualLoop):
         for i in range(self.n):
             total += self.blocks[i].count
         return total
-
-    def run(self, const int64_t[::1] order not None, bint full, double min_gain=0.0):
-        """Visit the examples of ``order``; return the sum of gaps met and the oracle calls.
-
-        Parameters
-        ----------
-        order : ndarray of int64
-            Examples to visit.
-        full : bool
-            Ask the oracle for the gap.
-        min_gain : float
-            Smallest gap that is worth a step.
-        """
-        cdef Py_ssize_t k, size = order.shape[0]
-        cdef long calls = 0
-        cdef double total = 0
-        check_order(order, self.potentials.n)
-        with nogil:
-            for k in range(size):
-                calls += self.visit(order[k], full, min_gain)
-                if full:
-                    total += self.weights[order[k]] * self.gaps_view[order[k]]
-        return total, calls
 
     def resynchronise(self):
         """Recompute w, and the sum of b, from the dual variables: rounding does not add up."""
@@ -258,13 +230,10 @@ cdef class HullLoop(DualLoop):
         """Store the first m places and coefs as the dual variable less the truth."""
         cdef Block* block = &self.blocks[i]
         cdef Py_ssize_t k
-        cdef Change* memory
         if m > block.capacity:
-            memory = <Change*>realloc(block.changes, m * sizeof(Change))
-            if memory == NULL:
-                with gil:
-                    raise MemoryError(f"no memory for the dual variable of example {i}")
-            block.changes, block.capacity = memory, m
+            block.changes = <Change*>allocated(
+                realloc(block.changes, m * sizeof(Change)), b"a dual variable")
+            block.capacity = m
         for k in range(m):
             block.changes[k].index, block.changes[k].value = self.places[k], self.coefs[k]
         block.count = m

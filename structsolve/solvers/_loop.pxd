@@ -33,3 +33,8 @@ cdef class DualLoop(BatchLoop):
     cdef public long steps_done
 
     cdef const int* truth(self, Py_ssize_t i) noexcept nogil
+
+
+cdef class ExactLoop(DualLoop):
+    cdef long visit(self, Py_ssize_t i, bint full, double min_gain) except -1 nogil
+    cdef void fetch(self, const int64_t* order, Py_ssize_t left) noexcept nogil

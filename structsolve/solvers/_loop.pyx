@@ -136,3 +136,55 @@ cdef class DualLoop:
         self.w[:], self.average[:], self.gaps[:] = w, average, gaps
         self.b_total, self.alpha = counters["b_total"], counters["alpha"]
         self.average_mass, self.steps_done = counters["average_mass"], counters["steps_done"]
+
+
+cdef class ExactLoop(DualLoop):
+    """Base of ``SimplexLoop``, ``BoxLoop`` and ``HullLoop``: exact steps, one node per example."""
+
+    cdef long visit(self, Py_ssize_t i, bint full, double min_gain) except -1 nogil:
+        """Move one example's dual variable; return the oracle calls."""
+        return 0
+
+    cdef void fetch(self, const int64_t* order, Py_ssize_t left) noexcept nogil:
+        """Prefetch the data of visits to come; order[0] is next, of `left`."""
+
+    def run(self, const int64_t[::1] order not None, bint full, double min_gain=0.0):
+        """Visit the examples of ``order``; return the sum of gaps met and the oracle calls.
+
+        Parameters
+        ----------
+        order : ndarray of int64
+            Examples to visit.
+        full : bool
+            Look at all parts; else at those that a full visit kept.
+        min_gain : float
+            Smallest gap that is worth a step.
+        """
+        cdef Py_ssize_t k, size = order.shape[0]
+        cdef long calls = 0
+        cdef double total = 0
+        check_order(order, self.potentials.n)
+        with nogil:
+            for k in range(size):
+                self.fetch(&order[k], size - k)
+                calls += self.visit(order[k], full, min_gain)
+                if full:
+                    total += self.weights[order[k]] * self.gaps_view[order[k]]
+        return total, calls
+
+    def row_norms(self):
+        """Return the squared norm of each example's row, 0 for examples without one."""
+        norms, spare = aligned_zeros(self.potentials.n), np.zeros(self.potentials.nodes.n_cols + 1)
+        cdef double[::1] out = norms, dense = spare
+        cdef int64_t first
+        cdef Py_ssize_t i
+        with nogil:
+            for i in range(self.potentials.n):
+                first = self.potentials.offsets[i]
+                if first == self.potentials.offsets[i + 1]:
+                    continue
+                if self.potentials.has_gram:
+                    out[i] = self.potentials.node_gram[self.potentials.gram_offsets[i]]
+                else:
+                    self.potentials.nodes.gram_row(first, first, first + 1, &dense[0], &out[i])
+        return norms

@@ -9,13 +9,13 @@ import numpy as np
 
 from libc.math cimport INFINITY
 from libc.stdint cimport int64_t
-from libc.stdlib cimport free, realloc
-from libc.string cimport memset
+from libc.stdlib cimport calloc, free, realloc
+from ..utils.allocate cimport allocated
 from ..potentials.linear cimport LinearPotentials
 from ..potentials.mercer_features cimport MercerRows
 from ..algorithms.simplex_projection cimport simplex_threshold
 from ..surrogates.base cimport Surrogate
-from ._loop cimport DualLoop, check_order
+from ._loop cimport ExactLoop
 from ._pairs cimport PairTables
 
 from ..utils.arrays import aligned_zeros, check_numbers
@@ -50,7 +50,7 @@ cdef double NEARLY = 0.1
 cdef Py_ssize_t GATHER_BELOW = 6
 
 
-cdef class SimplexLoop(DualLoop):
+cdef class SimplexLoop(ExactLoop):
     """State and inner loop of BCFW with exact steps; ``BlockLoop`` serves other spaces.
 
     A full visit scores all labels and projects; labels in the support, or close to it, are kept,
@@ -69,10 +69,7 @@ cdef class SimplexLoop(DualLoop):
 
     def __cinit__(self, LinearPotentials potentials not None, *arguments, **named):
         self.n = potentials.n
-        self.blocks = <Block*>realloc(NULL, (self.n + 1) * sizeof(Block))
-        if self.blocks == NULL:
-            raise MemoryError(f"no memory for the dual variables of {self.n} examples")
-        memset(self.blocks, 0, (self.n + 1) * sizeof(Block))
+        self.blocks = <Block*>allocated(calloc(self.n + 1, sizeof(Block)), b"dual variables")
 
     def __dealloc__(self):
         cdef Py_ssize_t i
@@ -92,14 +89,10 @@ cdef class SimplexLoop(DualLoop):
         self.score_buffer, self.gain_buffer = aligned_zeros(size), aligned_zeros(size)
         self.label_buffer = np.zeros(size, dtype=np.int32)
         self.changed_buffer = np.zeros(size, dtype=np.int32)
-        dense = np.zeros(max(potentials.nodes.n_cols, 1))
-        cdef double[::1] dense_view = dense
+        cdef double[::1] norms = self.row_norms()
         with nogil:
             for i in range(self.n):
-                if potentials.has_gram:
-                    self.blocks[i].norm = potentials.node_gram[potentials.gram_offsets[i]]
-                else:
-                    potentials.nodes.gram_row(i, i, i + 1, &dense_view[0], &self.blocks[i].norm)
+                self.blocks[i].norm = norms[i]
                 surrogate.simplex(i, self.truth(i), &self.b_buffer[0], &self.blocks[i].truth)
                 self.blocks[i].truth_b = self.b_buffer[self.blocks[i].truth]
         self.resynchronise()
@@ -119,35 +112,6 @@ cdef class SimplexLoop(DualLoop):
         for i in range(self.n):
             total += self.blocks[i].count
         return total
-
-    def run(self, const int64_t[::1] order not None, bint full, double min_gain=0.0):
-        """Visit the examples of ``order``; return the sum of gaps met and the oracle calls.
-
-        Parameters
-        ----------
-        order : ndarray of int64
-            Examples to visit.
-        full : bool
-            Score all labels; else those kept by a full visit.
-        min_gain : float
-            Smallest gap that is worth a step.
-        """
-        cdef Py_ssize_t k, size = order.shape[0]
-        cdef double total = 0
-        check_order(order, self.potentials.n)
-        with nogil:
-            for k in range(size):
-                # Lists and rows are scattered in memory: prefetch them some visits ahead.
-                if k + 6 < size:
-                    SS_PREFETCH(&self.blocks[order[k + 6]])
-                if k + 3 < size:
-                    SS_PREFETCH(self.blocks[order[k + 3]].entries)
-                if k + 2 < size and self.potentials.nodes.indptr != NULL:
-                    self._prefetch_row(order[k + 2])
-                self.visit(order[k], full, min_gain)
-                if full:
-                    total += self.weights[order[k]] * self.gaps_view[order[k]]
-        return total, size if full else 0
 
     def resynchronise(self):
         """Recompute w, and the sum of b, from the dual variables: rounding does not add up."""
@@ -320,20 +284,26 @@ cdef class SimplexLoop(DualLoop):
         self.continue_from(counters, w, average, gaps)
 
     cdef int _reserve(self, Py_ssize_t i, Py_ssize_t wanted) except -1 nogil:
-        cdef Entry* memory
-        if wanted > self.blocks[i].capacity:
-            memory = <Entry*>realloc(self.blocks[i].entries, wanted * sizeof(Entry))
-            if memory == NULL:
-                with gil:
-                    raise MemoryError(f"no memory for the dual variable of example {i}")
-            self.blocks[i].entries = memory
-            self.blocks[i].capacity = <int>wanted
+        cdef Block* block = &self.blocks[i]
+        if wanted > block.capacity:
+            block.entries = <Entry*>allocated(
+                realloc(block.entries, wanted * sizeof(Entry)), b"a dual variable")
+            block.capacity = <int>wanted
         return 0
 
     cdef void _add(self, Py_ssize_t i, Py_ssize_t m) noexcept nogil:
         """Columns changed_buffer[:m] of w += coef_buffer[:m] times the features of example i."""
         self.potentials.nodes.scatter(i, m, &self.changed_buffer[0], &self.coef_buffer[0],
                                       &self.w_view[0] + self.potentials.node_start)
+
+    cdef void fetch(self, const int64_t* order, Py_ssize_t left) noexcept nogil:
+        # Lists and rows are scattered in memory: prefetch them some visits ahead.
+        if left > 6:
+            SS_PREFETCH(&self.blocks[order[6]])
+        if left > 3:
+            SS_PREFETCH(self.blocks[order[3]].entries)
+        if left > 2 and self.potentials.nodes.indptr != NULL:
+            self._prefetch_row(order[2])
 
     cdef inline void _prefetch_row(self, Py_ssize_t i) noexcept nogil:
         """Prefetch the first entries of a CSR row; hardware prefetches the others."""
@@ -345,7 +315,7 @@ cdef class SimplexLoop(DualLoop):
             SS_PREFETCH(self.potentials.nodes.f64 + start + 8)
             SS_PREFETCH(self.potentials.nodes.f64 + start + 16)
 
-    cdef int visit(self, Py_ssize_t i, bint full, double min_gain) except -1 nogil:
+    cdef long visit(self, Py_ssize_t i, bint full, double min_gain) except -1 nogil:
         cdef double* theta = &self.theta_buffer[0]      # of the candidate labels, best 0
         cdef double* old = &self.old_buffer[0]          # their weights
         cdef double* q = &self.q_buffer[0]
@@ -365,7 +335,7 @@ cdef class SimplexLoop(DualLoop):
         if full:
             self.gaps_view[i] = gap
         if gap <= min_gain or block.share == 0:
-            return 0
+            return full
         if curvature > 0:
             inverse = 1 / curvature
             for j in range(m):
@@ -380,7 +350,8 @@ cdef class SimplexLoop(DualLoop):
                 left -= q[j]
         self._move(i, m)
         if full:
-            return self._keep(i, block, m, curvature * (tau - MARGIN))
+            self._keep(i, block, m, curvature * (tau - MARGIN))
+            return 1
         for j in range(block.count):
             block.entries[j].weight = q[j]
         return 0
