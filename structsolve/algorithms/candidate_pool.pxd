@@ -3,7 +3,7 @@ from libc.string cimport memcpy
 from structsolve.abi_number cimport structsolve_abi_marker
 
 
-cdef inline double* value_in(char* pool, Py_ssize_t room, Py_ssize_t j) noexcept nogil:
+cdef inline double* _value_in(char* pool, Py_ssize_t room, Py_ssize_t j) noexcept nogil:
     return <double*>(pool + j * room)
 
 
@@ -12,7 +12,7 @@ cdef inline void take_best(char* pool, Py_ssize_t room, Py_ssize_t* size,
                            char* best) noexcept nogil:
     cdef Py_ssize_t j, first = 0
     for j in range(1, size[0]):
-        if value_in(pool, room, j)[0] > value_in(pool, room, first)[0]:
+        if _value_in(pool, room, j)[0] > _value_in(pool, room, first)[0]:
             first = j
     size[0] -= 1
     memcpy(best, pool + first * room, room)
@@ -29,7 +29,7 @@ cdef inline void keep(char* pool, Py_ssize_t room, Py_ssize_t* size, Py_ssize_t 
         size[0] += 1
         return
     for j in range(1, size[0]):
-        if value_in(pool, room, j)[0] < value_in(pool, room, worst)[0]:
+        if _value_in(pool, room, j)[0] < _value_in(pool, room, worst)[0]:
             worst = j
-    if (<double*>new)[0] > value_in(pool, room, worst)[0]:
+    if (<double*>new)[0] > _value_in(pool, room, worst)[0]:
         memcpy(pool + worst * room, new, room)
