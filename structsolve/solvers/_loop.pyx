@@ -45,7 +45,7 @@ cdef int check_order(const int64_t[::1] order, Py_ssize_t n) except -1:
 
 
 cdef class DualLoop:
-    """Base of ``BlockLoop``, ``SimplexLoop`` and ``SegmentLoop``.
+    """Base of ``BlockLoop``, ``SegmentLoop`` and ``ExactLoop``.
 
     Parameters
     ----------
