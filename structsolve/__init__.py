@@ -13,6 +13,7 @@ import importlib
 import os
 from typing import TYPE_CHECKING, Any
 
+from .utils import former  # former modules can be imported
 from .utils.version import __version__
 
 # Modules of the public names, imported on first use.

@@ -1,7 +1,7 @@
 """The best alignments: lists of the k best ways to each node of the grid."""
 
 cimport cython
-from libc.math cimport INFINITY
+from structsolve.algorithms.best_list cimport Entry, insert
 from structsolve.operators cimport KBest, Oracle
 from structsolve.part_layout cimport PartLayout
 
@@ -11,31 +11,9 @@ from structsolve.plugins.alignment._grid cimport (
 )
 
 
-cdef struct Entry:
-    double value
-    int arc, rank       # the number of the arc into the node, and the entry in its source's list
-
-
-cdef inline bint _insert(Entry* entries, int* count, Py_ssize_t k, double value, Py_ssize_t arc,
-                         Py_ssize_t rank) noexcept nogil:
-    # Keeps the k best, the first of equal ones before; -inf only as long as it is alone.  Returns
-    # whether there was room.
-    cdef Py_ssize_t j
-    if count[0] == 1 and entries[0].value == -INFINITY and value > -INFINITY:
-        count[0] = 0
-    if count[0] and (not value > -INFINITY or count[0] == k and not value > entries[k - 1].value):
-        return False
-    j = min(count[0], k - 1)
-    while j > 0 and value > entries[j - 1].value:
-        entries[j] = entries[j - 1]
-        j -= 1
-    entries[j].value, entries[j].arc, entries[j].rank = value, <int>arc, <int>rank
-    count[0] = <int>min(count[0] + 1, k)
-    return True
-
-
 cdef Py_ssize_t _best_ways(const Grid* g, const double* theta, Py_ssize_t k, int* labels,
                            double* values, char* work) noexcept nogil:
+    # Of each node, by the arcs into it.
     cdef Entry* entries = <Entry*>work
     cdef int* counts = <int*>(entries + n_nodes(g) * k)
     cdef Arc arcs[3]
@@ -54,8 +32,8 @@ cdef Py_ssize_t _best_ways(const Grid* g, const double* theta, Py_ssize_t k, int
                     source = arcs[a].source
                     score = theta[arcs[a].part] if arcs[a].part >= 0 else 0
                     for r in range(counts[source]):
-                        if not _insert(entries + node * k, counts + node, k,
-                                       entries[source * k + r].value + score, a, r):
+                        if not insert(entries + node * k, counts + node, k,
+                                      entries[source * k + r].value + score, a, r):
                             break
     count = counts[end_of(g)]
     for r in range(count):
@@ -76,7 +54,7 @@ cdef void _trace(const Grid* g, const Entry* entries, Py_ssize_t k, Py_ssize_t r
         entry = entries + node * k + rank
         # Nodes of large grids have numbers beyond 32 bits.
         arcs_into(g, row / 3, row % 3, node % g.width, arcs)
-        node, rank = arcs[entry.arc].source, entry.rank
+        node, rank = arcs[entry.back].source, entry.rank
 
 
 @cython.final

@@ -4,6 +4,7 @@ cimport cython
 from libc.math cimport INFINITY, floor
 from libc.stdint cimport uint8_t
 from libc.string cimport memcpy, memset
+from structsolve.algorithms.candidate_pool cimport keep, take_best
 from structsolve.operators cimport KBest, Loss, Oracle, Parts, Projection
 from structsolve.part_layout cimport PartLayout
 from structsolve.simd.loops cimport ss_loops
@@ -141,7 +142,7 @@ cdef class CKYKBest(KBest):
         # set have some spans with their classes, and do not have the barred ones.  The pool holds
         # the best tree of every set that may still give an answer.
         cdef Py_ssize_t size = 2 * self.shape.n_words(i) - 1, room = self.candidate_bytes()
-        cdef Py_ssize_t count = 0, pool = 1, j, best, p, part
+        cdef Py_ssize_t count = 0, pool = 1, j, p, part
         cdef double* masked = <double*>(work + chart_bytes(self.shape))
         cdef char* spare = work + self.work_bytes
         cdef char* own = spare + room
@@ -154,13 +155,7 @@ cdef class CKYKBest(KBest):
             return self.shape.impossible(i)
         memcpy(candidates, spare, room)
         while count < k and pool:
-            best = 0
-            for j in range(1, pool):
-                if (<double*>(candidates + j * room))[0] > (<double*>(candidates + best * room))[0]:
-                    best = j
-            memcpy(own, candidates + best * room, room)
-            pool -= 1
-            memcpy(candidates + best * room, candidates + pool * room, room)
+            take_best(candidates, room, &pool, own)
             memcpy(labels + count * size, self.label_in(own), size * sizeof(int))
             values[count] = (<double*>own)[0]
             if count and values[count] > values[count - 1]:
@@ -188,7 +183,7 @@ cdef class CKYKBest(KBest):
                 fixed[j / 8] |= <uint8_t>(1 << (j % 8))
                 masked[part] = -INFINITY
                 if _best(self.shape, i, masked, self.label_in(spare), <double*>spare, work):
-                    self.keep(candidates, room, &pool, k - count, spare)
+                    keep(candidates, room, &pool, k - count, spare)
                 masked[part] = theta[part]
                 self.fix(i, masked, self.label_in(own)[p])
         return count
@@ -215,20 +210,6 @@ cdef class CKYKBest(KBest):
             for c in range(K):
                 if (a < j < b < k) or (j < a < k < b) or (a == j and b == k and c != code % K):
                     spans[row * self.shape.stride + c] = -INFINITY
-
-    cdef void keep(self, char* candidates, Py_ssize_t room, Py_ssize_t* pool, Py_ssize_t most,
-                   const char* new) noexcept nogil:
-        # Adds a candidate, in place of the worst if the pool is full.
-        cdef Py_ssize_t j, worst = 0
-        if pool[0] < most:
-            memcpy(candidates + pool[0] * room, new, room)
-            pool[0] += 1
-            return
-        for j in range(1, pool[0]):
-            if (<double*>(candidates + j * room))[0] < (<double*>(candidates + worst * room))[0]:
-                worst = j
-        if (<double*>new)[0] > (<double*>(candidates + worst * room))[0]:
-            memcpy(candidates + worst * room, new, room)
 
 
 @cython.final

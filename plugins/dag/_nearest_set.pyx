@@ -17,7 +17,7 @@ from structsolve.algorithms.simplex_projection cimport square_slope, square_term
 from structsolve.operators cimport Oracle, Projection
 from structsolve.part_layout cimport PartLayout
 
-from structsolve.plugins.dag._shape cimport HierarchyShape
+from structsolve.plugins.dag._shape cimport HierarchyShape, no_marginals
 
 # Gains below this share of a group's distances from its mean are rounding.
 cdef double ROUNDING = 1e-13
@@ -154,11 +154,11 @@ cdef class NearestSets(Projection):
         memset(work.score, 0, self.shape.size * sizeof(double))
         for v in range(M):
             if not theta[v] < INFINITY:
-                _undefined(i, v, theta[v])
+                no_marginals(i, v, theta[v])
             work.score[v], work.place[v] = theta[v], -1
         self.oracle.argmax(i, work.score, work.label, &value, &bound, work.scratch)
         if value == -INFINITY:
-            _undefined(i, -1, value)
+            no_marginals(i, -1, value)
         for j in range(M):
             v = self.shape.order[j]
             if work.label[v] and not self._always_on(v):
@@ -336,11 +336,3 @@ cdef inline int _lead(int* leader, int k) noexcept nogil:
 cdef inline double _between(double value, const Group* group) noexcept nogil:
     # Not beyond 1, nor its neighbours, whatever rounding does.
     return max(group.low, min(value, min(group.high, 1.0)))
-
-
-cdef int _undefined(Py_ssize_t i, Py_ssize_t v, double score) except -1 with gil:
-    where = f"label {v}: its score" if v >= 0 else "the score of every label set"
-    raise ValueError(
-        f"example {i}, {where} is {score}, so there are no marginals; expected a finite number, or "
-        "-inf for a label that must be off; check that the weights are finite"
-    )

@@ -18,15 +18,7 @@ from structsolve.operators cimport Projection
 from structsolve.part_layout cimport PartLayout
 
 from structsolve.plugins.dag._leaf_oracle cimport leaf_scores, of_leaves
-from structsolve.plugins.dag._shape cimport HierarchyShape
-
-
-cdef int _undefined(Py_ssize_t i, Py_ssize_t v, double score) except -1 with gil:
-    where = f"label {v}: its score" if v >= 0 else "the score of every label set"
-    raise ValueError(
-        f"example {i}, {where} is {score}, so there are no marginals; expected a finite number, or "
-        "-inf for a label that must be off; check that the weights are finite"
-    )
+from structsolve.plugins.dag._shape cimport HierarchyShape, no_marginals
 
 
 cdef inline double _softplus(double x) noexcept nogil:
@@ -109,7 +101,7 @@ cdef class ForestSumProduct(Projection):
         cdef double total = 0
         for v in range(M):
             if not theta[v] < INFINITY:
-                _undefined(i, v, theta[v])
+                no_marginals(i, v, theta[v])
         for j in range(M, -1, -1):
             v = self.shape.order[j - 1] if j else M
             n = self._children(v, &child)
@@ -125,7 +117,7 @@ cdef class ForestSumProduct(Projection):
             if v < M:
                 odds[v] = theta[v] + total
         if not total > -INFINITY:
-            _undefined(i, -1, total)
+            no_marginals(i, -1, total)
         return total
 
     cdef int project_state(self, Py_ssize_t i, const double* theta, double* state, double* value,

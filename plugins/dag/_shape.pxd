@@ -7,6 +7,10 @@ cdef struct Lines:
     int a, b, cursor_a, cursor_b
 
 
+# Raises ValueError for the score of label v, or of all sets (-1).
+cdef int no_marginals(Py_ssize_t i, Py_ssize_t v, double score) except -1 with gil
+
+
 cdef class HierarchyShape:
     cdef readonly Py_ssize_t M, size            # nodes, doubles in theta
     cdef readonly bint forest, single, union, roots_on

@@ -18,6 +18,14 @@ cdef const int* _entries(array, list owners) except? NULL:
     return &view[0]
 
 
+cdef int no_marginals(Py_ssize_t i, Py_ssize_t v, double score) except -1 with gil:
+    where = f"label {v}: its score" if v >= 0 else "the score of every label set"
+    raise ValueError(
+        f"example {i}, {where} is {score}, so there are no marginals; expected a finite number, or "
+        "-inf for a label that must be off; check that the weights are finite"
+    )
+
+
 @cython.final
 cdef class HierarchyShape:
     """A hierarchy for the compiled loops.

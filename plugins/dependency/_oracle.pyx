@@ -3,6 +3,7 @@
 cimport cython
 from libc.math cimport INFINITY
 from libc.string cimport memcpy, memset
+from structsolve.algorithms.candidate_pool cimport keep, take_best
 from structsolve.operators cimport KBest, Oracle
 from structsolve.part_layout cimport PartLayout
 from structsolve.simd.loops cimport ss_loops
@@ -142,12 +143,11 @@ cdef class DependencyKBest(KBest):
         # the trees that share the labels of all words before `position` with an answer and have
         # none of the barred ones there.  The pool holds the best tree of every set that may still
         # give an answer.  The barred relations of an arc are its best ones: the last is kept.
-        cdef Py_ssize_t n = self.shape.n_words(i), count = 0, pool = 0, best, j, m, first
+        cdef Py_ssize_t n = self.shape.n_words(i), count = 0, pool = 0, j, m, first
         cdef Py_ssize_t width = n + 1, position, room = self.candidate_bytes(n), h
         cdef double* table = <double*>(work + self.trees.tree_bytes)
         cdef double* left = <double*>(work + self.work_bytes)
         cdef char* spare
-        cdef char* top
         cdef char* own
         cdef char* candidates = work + self.work_bytes + self.trees.table_bytes
         cdef int* label
@@ -167,15 +167,7 @@ cdef class DependencyKBest(KBest):
         memcpy(candidates, spare, room)
         pool = 1
         while count < k and pool:
-            best = 0
-            for j in range(1, pool):
-                if (<double*>(candidates + j * room))[0] > (<double*>(candidates + best * room))[0]:
-                    best = j
-            top = candidates + best * room
-            memcpy(own, top, room)
-            pool -= 1
-            if best < pool:
-                memcpy(top, candidates + pool * room, room)
+            take_best(candidates, room, &pool, own)
             memcpy(labels + count * n, self.label_in(own), n * sizeof(int))
             values[count] = (<double*>own)[0]
             if count and values[count] > values[count - 1]:
@@ -216,7 +208,7 @@ cdef class DependencyKBest(KBest):
                 (<double*>spare)[0] = self.trees.score(i, theta, new)
                 self.position_in(spare)[0] = <int>position
                 memcpy(self.barred_in(spare, n), self.barred_in(own, n), width * sizeof(int))
-                self.keep(candidates, room, &pool, k - count, spare)
+                keep(candidates, room, &pool, k - count, spare)
         return count
 
     cdef int* position_in(self, char* candidate) noexcept nogil:
@@ -246,17 +238,3 @@ cdef class DependencyKBest(KBest):
         for h in range(n + 1):
             table[m * (n + 1) + h] = -INFINITY
         table[m * (n + 1) + head] = theta[self.shape.part(i, m, label)]
-
-    cdef void keep(self, char* candidates, Py_ssize_t room, Py_ssize_t* pool, Py_ssize_t most,
-                   const char* new) noexcept nogil:
-        # Adds a candidate, in place of the worst if the pool is full.
-        cdef Py_ssize_t j, worst = 0
-        if pool[0] < most:
-            memcpy(candidates + pool[0] * room, new, room)
-            pool[0] += 1
-            return
-        for j in range(1, pool[0]):
-            if (<double*>(candidates + j * room))[0] < (<double*>(candidates + worst * room))[0]:
-                worst = j
-        if (<double*>new)[0] > (<double*>(candidates + worst * room))[0]:
-            memcpy(candidates + worst * room, new, room)

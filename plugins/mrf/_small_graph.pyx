@@ -4,6 +4,7 @@ from structsolve.examples.stacking import distinct_pairs
 
 cimport numpy as cnp
 from libc.stdlib cimport calloc, free
+from structsolve.utils.allocate cimport allocated
 from structsolve.operators cimport Oracle
 
 from structsolve.plugins.mrf.elimination._elimination cimport eliminate, elimination_bytes
@@ -41,9 +42,8 @@ cdef class SmallGraph(Oracle):
         cdef Py_ssize_t step = self.places.node_step
         cdef Py_ssize_t* starts
         cdef int* states
-        self.memory = calloc(2 * n + m + 2 + (3 * n + 2 * m + 1) // 2, sizeof(Py_ssize_t))
-        if self.memory == NULL:
-            raise MemoryError("no memory for a graph")
+        self.memory = allocated(
+            calloc(2 * n + m + 2 + (3 * n + 2 * m + 1) // 2, sizeof(Py_ssize_t)), b"a graph")
         starts = <Py_ssize_t*>self.memory
         states = <int*>(starts + 2 * n + 2 + m)
         self.order, self.up = states + n, states + 2 * n

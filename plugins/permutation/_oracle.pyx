@@ -8,6 +8,7 @@ from libc.math cimport INFINITY
 from libc.stdint cimport int64_t
 from libc.stdlib cimport free, malloc
 from libc.string cimport memset
+from structsolve.utils.allocate cimport allocated
 from structsolve.operators cimport Oracle
 from structsolve.part_layout cimport PartLayout
 from structsolve.utils.alignment cimport align
@@ -129,9 +130,7 @@ def solve_one(scores, bint maximize, double largest, type kind not None):
     columns = cnp.PyArray_EMPTY(1, &rows, cnp.NPY_INT64, 0)
     u = cnp.PyArray_EMPTY(1, &rows, cnp.NPY_DOUBLE, 0)
     v = cnp.PyArray_EMPTY(1, &cols, cnp.NPY_DOUBLE, 0)
-    memory = <char*>malloc(assignment_bytes(rows, cols) + 64)
-    if memory == NULL:
-        raise MemoryError(f"no memory for an assignment of {rows} x {cols} scores")
+    memory = <char*>allocated(malloc(assignment_bytes(rows, cols) + 64), b"an assignment")
     task = assignment_in(rows, cols, align(memory))
     memset(task.v, 0, task.ld * sizeof(double))
     with nogil:

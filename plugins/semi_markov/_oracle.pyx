@@ -8,6 +8,7 @@ segment costs O(1) and a token O(K^2 + K L) for lengths up to L.
 cimport cython
 from libc.math cimport INFINITY
 from libc.string cimport memset
+from structsolve.algorithms.best_list cimport Entry, insert
 from structsolve.operators cimport AugmentedOracle, KBest, Loss, Operator, Oracle
 from structsolve.part_layout cimport PartLayout
 
@@ -230,12 +231,6 @@ cdef class SegmentAugmented(AugmentedOracle):
 
 # -- the k best ---------------------------------------------------------------------------------
 
-cdef struct Entry:
-    double value
-    int back            # length less 1 of an entry of ends, class before of one of begins
-    int rank            # of the entry before, among those of its list
-
-
 @cython.final
 cdef class SegmentKBest(KBest):
     """The k best segmentations: lists of the k best in place of the oracle's scores.
@@ -256,25 +251,8 @@ cdef class SegmentKBest(KBest):
 
     cpdef Py_ssize_t bytes_for(self, Py_ssize_t k) except -1:
         cdef Py_ssize_t lists = (2 * self.shape.max_nodes * self.shape.K + 1)
-        return (lists * (k * sizeof(Entry) + sizeof(Py_ssize_t))
+        return (lists * (k * sizeof(Entry) + sizeof(int))
                 + self.shape.most * self.shape.stride * sizeof(double) + 64)
-
-    cdef bint insert(self, Entry* entries, Py_ssize_t* count, Py_ssize_t k, double value,
-                     Py_ssize_t back, Py_ssize_t rank) noexcept nogil:
-        # Keeps the k best, the first of equal ones before; -inf only as long as it is alone.
-        # Returns whether there was room.
-        cdef Py_ssize_t j
-        if count[0] == 1 and entries[0].value == -INFINITY and value > -INFINITY:
-            count[0] = 0
-        if count[0] and (not value > -INFINITY or count[0] == k and not value > entries[k - 1].value):
-            return False
-        j = min(count[0], k - 1)
-        while j > 0 and value > entries[j - 1].value:
-            entries[j] = entries[j - 1]
-            j -= 1
-        entries[j].value, entries[j].back, entries[j].rank = value, <int>back, <int>rank
-        count[0] = min(count[0] + 1, k)
-        return True
 
     cdef Py_ssize_t kbest(self, Py_ssize_t i, const double* theta, Py_ssize_t k, int* labels,
                           double* values, char* work) except -1 nogil:
@@ -282,44 +260,44 @@ cdef class SegmentKBest(KBest):
         cdef Py_ssize_t n = n_tokens(shape, i), K = shape.K, stride = shape.stride, e, l, c, s, j
         cdef Py_ssize_t cells = shape.max_nodes * K, cell, before
         cdef double* lengths = <double*>work
-        # Lists of ends, of begins, and of the whole; their sizes.
+        # Lists of ends, by length less 1, of begins, by class before, and of the whole; their sizes.
         cdef Entry* ends = <Entry*>(lengths + shape.most * stride)
         cdef Entry* begins = ends + cells * k
         cdef Entry* whole = begins + cells * k
-        cdef Py_ssize_t* sizes = <Py_ssize_t*>(whole + k)
+        cdef int* sizes = <int*>(whole + k)
         cdef const double* node
         cdef double inside, own
         length_scores(shape, theta, lengths)
-        memset(sizes, 0, (2 * cells + 1) * sizeof(Py_ssize_t))
+        memset(sizes, 0, (2 * cells + 1) * sizeof(int))
         for e in range(1, n + 1):
             for c in range(K):
                 cell = (e - 1) * K + c
                 node = theta + shape.shared_size + (e - 1) * shape.node_size + c
                 own = node[shape.begins]
                 if e == 1:
-                    self.insert(begins + cell * k, sizes + cells + cell, k,
-                                theta[shape.start + c] + own, 0, 0)
+                    insert(begins + cell * k, sizes + cells + cell, k,
+                           theta[shape.start + c] + own, 0, 0)
                 for s in range(K if e > 1 else 0):
                     before = (e - 2) * K + s
                     for j in range(sizes[before]):
-                        if not self.insert(begins + cell * k, sizes + cells + cell, k,
-                                           ends[before * k + j].value
-                                           + theta[shape.transition + s * stride + c] + own, s, j):
+                        if not insert(begins + cell * k, sizes + cells + cell, k,
+                                      ends[before * k + j].value
+                                      + theta[shape.transition + s * stride + c] + own, s, j):
                             break
                 inside = node[shape.ends]
                 for l in range(min(e, shape.most)):
                     inside += node[-l * shape.node_size]
                     before = (e - l - 1) * K + c
                     for j in range(sizes[cells + before]):
-                        if not self.insert(ends + cell * k, sizes + cell, k,
-                                           begins[before * k + j].value
-                                           + (inside + lengths[l * stride + c]), l, j):
+                        if not insert(ends + cell * k, sizes + cell, k,
+                                      begins[before * k + j].value
+                                      + (inside + lengths[l * stride + c]), l, j):
                             break
         for c in range(K):
             cell = (n - 1) * K + c
             for j in range(sizes[cell]):
-                if not self.insert(whole, sizes + 2 * cells, k,
-                                   ends[cell * k + j].value + theta[shape.end + c], c, j):
+                if not insert(whole, sizes + 2 * cells, k,
+                              ends[cell * k + j].value + theta[shape.end + c], c, j):
                     break
         for j in range(sizes[2 * cells]):
             values[j] = whole[j].value

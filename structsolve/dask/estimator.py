@@ -393,7 +393,7 @@ class DaskStructuredSVM(BaseEstimator):
             X = X.rechunk({axis: -1 for axis in range(1, X.ndim)})
         space = self.space_
         sets = getattr(space.structure, "label_sets", False)
-        if not sets and not registry.is_single_node(space.structure):
+        if not sets and not registry.label_kind(space.structure)[0]:
             raise TypeError(
                 f"X is a dask array, whose labels under {space.structure.name!r} are none; give a "
                 "bag or a list of delayed partitions"

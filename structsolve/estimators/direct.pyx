@@ -5,11 +5,12 @@ from sys import modules
 
 import numpy as np
 
-from cpython.ref cimport Py_INCREF, PyTypeObject
 from libc.math cimport INFINITY, isfinite
 from libc.stdint cimport int32_t, int64_t, uintptr_t
 from libc.stdlib cimport free, malloc
 from libc.string cimport memcpy, memset
+from structsolve.utils.allocate cimport allocated
+from structsolve.utils.new_array cimport new_array
 cimport numpy as cnp
 
 from ..operators cimport KBest, Operator, Oracle, Projection
@@ -24,12 +25,6 @@ from ..structure.base import inherits
 from ..structure.node_space import NodeSpace
 
 cnp.import_array()
-
-cdef extern from "numpy/arrayobject.h":
-    object PyArray_NewFromDescr(PyTypeObject* subtype, cnp.dtype descr, int ndim,
-                                cnp.npy_intp* shape, cnp.npy_intp* strides, void* data, int flags,
-                                object like)
-    bint PyArray_ISCARRAY_RO(cnp.ndarray array)
 
 ctypedef fused real:
     float
@@ -155,9 +150,8 @@ cdef class Direct:
             work_bytes = (self._work_bytes(native, k) + LINE - 1) // LINE * LINE
             if work_bytes + self._room(k) > MOST_BYTES:
                 return None
-            block = malloc(self.theta_bytes + work_bytes + self._room(k) + 2 * LINE)
-            if block == NULL:
-                raise MemoryError()
+            block = allocated(
+                malloc(self.theta_bytes + work_bytes + self._room(k) + 2 * LINE), b"one example")
             for i in range(n):
                 answer = self._one(native, given[i], counted.storage, <double*>(
                     (<uintptr_t>block + LINE - 1) // LINE * LINE), work_bytes, k)
@@ -221,7 +215,7 @@ cdef class Direct:
             return None
         arrays = (x.indptr, x.indices, x.data)
         for array in arrays:
-            if not (cnp.PyArray_CheckExact(array) and PyArray_ISCARRAY_RO(array)
+            if not (cnp.PyArray_CheckExact(array) and cnp.PyArray_ISCARRAY_RO(array)
                     and (<cnp.ndarray>array).ndim == 1):
                 return None
         starts = arrays[0]
@@ -239,7 +233,7 @@ cdef class Direct:
         if csr:
             starts, columns = arrays[0], arrays[1]
             n, rows = values.shape[0], starts.shape[0] - 1
-        elif PyArray_ISCARRAY_RO(values) and values.ndim == 2 and values.shape[1] == self.n_columns:
+        elif cnp.PyArray_ISCARRAY_RO(values) and values.ndim == 2 and values.shape[1] == self.n_columns:
             rows = values.shape[0]
             n = rows * self.n_columns
         else:
@@ -264,10 +258,7 @@ cdef class Direct:
     cdef cnp.ndarray _unnamed(self, Py_ssize_t nodes):
         """Return an array for the classes of a label."""
         cdef cnp.npy_intp length = nodes
-        cdef cnp.dtype descr = self.classes.dtype
-        Py_INCREF(descr)  # the new array owns this reference
-        return PyArray_NewFromDescr(
-            <PyTypeObject*>cnp.ndarray, descr, 1, &length, NULL, NULL, 0, None)
+        return new_array(self.classes.dtype, 1, &length, NULL, NULL, 0)
 
     cdef bint _name(self, const int* label, Py_ssize_t nodes, cnp.ndarray names, Py_ssize_t row):
         """Write the classes of a label from a row on; return whether all its numbers have one."""

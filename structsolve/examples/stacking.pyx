@@ -1,20 +1,13 @@
 """Stacking of many short arrays, splitting of an array into views, and their checks."""
 
-from cpython.ref cimport Py_INCREF, PyTypeObject
 from libc.stdint cimport int32_t, int64_t, uint64_t
 from libc.string cimport memcpy
 cimport numpy as cnp
+from ..utils.new_array cimport view_of
 
 import numpy as np
 
 cnp.import_array()
-
-cdef extern from "numpy/arrayobject.h":
-    object PyArray_NewFromDescr(PyTypeObject* subtype, cnp.dtype descr, int ndim,
-                                cnp.npy_intp* shape, cnp.npy_intp* strides, void* data, int flags,
-                                object like)
-    int PyArray_SetBaseObject(cnp.ndarray array, object base) except -1
-    bint PyArray_ISCARRAY_RO(cnp.ndarray array)
 
 ctypedef fused integer:
     int32_t
@@ -70,7 +63,7 @@ def stack_csr(list rows not None, Py_ssize_t n_columns=-1, Py_ssize_t min_rows=0
                 and (width == cnp.NPY_INT32 or width == cnp.NPY_INT64)):
             return None
         for array in (indptr, indices, data):
-            if not (PyArray_ISCARRAY_RO(array) and (<cnp.ndarray>array).ndim == 1):
+            if not (cnp.PyArray_ISCARRAY_RO(array) and (<cnp.ndarray>array).ndim == 1):
                 return None
         shape = x.shape
         if len(shape) != 2:
@@ -189,7 +182,7 @@ def stack_dense(list rows not None, Py_ssize_t n_columns, Py_ssize_t min_rows, d
         if i == 0:
             kind = cnp.PyArray_TYPE(x)
         if not (cnp.PyArray_TYPE(x) == kind and (kind == cnp.NPY_DOUBLE or kind == cnp.NPY_FLOAT)
-                and PyArray_ISCARRAY_RO(x) and x.ndim == 2):
+                and cnp.PyArray_ISCARRAY_RO(x) and x.ndim == 2):
             return None
         if n_columns < 0:
             n_columns = x.shape[1]
@@ -263,7 +256,7 @@ def dense_to_csr(list rows not None, double density):
         if i == 0:
             kind = cnp.PyArray_TYPE(x)
         if not (cnp.PyArray_TYPE(x) == kind and (kind == cnp.NPY_DOUBLE or kind == cnp.NPY_FLOAT)
-                and PyArray_ISCARRAY_RO(x) and x.ndim == 2):
+                and cnp.PyArray_ISCARRAY_RO(x) and x.ndim == 2):
             return None
         if i == 0:
             n_columns = x.shape[1]
@@ -353,8 +346,6 @@ def pieces(cnp.ndarray flat not None, offsets):
     cdef Py_ssize_t i, n = ends.shape[0] - 1
     cdef int k, ndim = flat.ndim, flags = cnp.PyArray_FLAGS(flat) & ~cnp.NPY_ARRAY_OWNDATA
     cdef cnp.npy_intp[64] shape
-    cdef cnp.dtype descr = flat.dtype
-    cdef cnp.ndarray view
     if type(flat) is not np.ndarray or not 0 < ndim <= 64:
         raise TypeError(f"flat is a {type(flat).__name__} with {ndim} dimensions; expected a plain "
                         "ndarray of at least one")
@@ -367,12 +358,8 @@ def pieces(cnp.ndarray flat not None, offsets):
     cdef list views = [None] * max(n, 0)
     for i in range(n):
         shape[0] = ends[i + 1] - ends[i]
-        Py_INCREF(descr)  # the new array owns this reference
-        view = PyArray_NewFromDescr(<PyTypeObject*>cnp.ndarray, descr, ndim, shape, flat.strides,
-                                    flat.data + ends[i] * flat.strides[0], flags, None)
-        Py_INCREF(flat)  # the view owns this one
-        PyArray_SetBaseObject(view, flat)
-        views[i] = view
+        views[i] = view_of(
+            flat, ndim, shape, flat.strides, flat.data + ends[i] * flat.strides[0], flags)
     return views
 
 
@@ -394,7 +381,7 @@ def size_starts(sizes, int64_t least):
     cdef int64_t* start
     cdef cnp.ndarray offsets
     if not cnp.PyArray_CheckExact(sizes) or (<cnp.ndarray>sizes).ndim != 1 or (
-            cnp.PyArray_TYPE(sizes) != cnp.NPY_INT64 or not PyArray_ISCARRAY_RO(sizes)):
+            cnp.PyArray_TYPE(sizes) != cnp.NPY_INT64 or not cnp.PyArray_ISCARRAY_RO(sizes)):
         return None
     n = (<cnp.ndarray>sizes).shape[0]
     size = <const int64_t*>(<cnp.ndarray>sizes).data
@@ -429,7 +416,7 @@ def distinct_pairs(given, int64_t end):
     cdef bint wide = False
     if cnp.PyArray_CheckExact(given):
         array = given
-        if array.ndim != 2 or array.shape[1] != 2 or not PyArray_ISCARRAY_RO(array):
+        if array.ndim != 2 or array.shape[1] != 2 or not cnp.PyArray_ISCARRAY_RO(array):
             return None
         wide = cnp.PyArray_TYPE(array) == cnp.NPY_INT64
         n = array.shape[0] if wide or cnp.PyArray_TYPE(array) == cnp.NPY_INT32 else 0
@@ -502,14 +489,14 @@ def arrays_fit(examples, layout, bint columns, bint features):
             return False
         array = examples.labels
         if array.ndim != 1 or array.shape[0] != n_labels or (
-                cnp.PyArray_TYPE(array) != cnp.NPY_INT32 or not PyArray_ISCARRAY_RO(array)):
+                cnp.PyArray_TYPE(array) != cnp.NPY_INT32 or not cnp.PyArray_ISCARRAY_RO(array)):
             return False
     if examples.sample_weight is not None:
         if not cnp.PyArray_CheckExact(examples.sample_weight):
             return False
         array = examples.sample_weight
         if array.ndim != 1 or array.shape[0] != n - 1 or (
-                cnp.PyArray_TYPE(array) != cnp.NPY_DOUBLE or not PyArray_ISCARRAY_RO(array)):
+                cnp.PyArray_TYPE(array) != cnp.NPY_DOUBLE or not cnp.PyArray_ISCARRAY_RO(array)):
             return False
         weight = <const double*>array.data
         for i in range(n - 1):
@@ -527,7 +514,7 @@ cdef int64_t _end(object offsets, Py_ssize_t size):
         return -1
     array = offsets
     if array.ndim != 1 or array.shape[0] != size or size < 1 or (
-            cnp.PyArray_TYPE(array) != cnp.NPY_INT64 or not PyArray_ISCARRAY_RO(array)):
+            cnp.PyArray_TYPE(array) != cnp.NPY_INT64 or not cnp.PyArray_ISCARRAY_RO(array)):
         return -1
     starts = <const int64_t*>array.data
     if starts[0] != 0:

@@ -15,6 +15,7 @@ from cpython.object cimport PyObject
 from libc.stdint cimport int32_t, int64_t, uint32_t, uint64_t
 from libc.string cimport memcmp, memcpy
 from libc.stdlib cimport calloc, free, malloc, realloc
+from structsolve.utils.allocate cimport allocated
 cimport numpy as cnp
 
 cnp.import_array()
@@ -90,9 +91,7 @@ cdef class Names:
         self.mask = (1 << 12) - 1
         while vocabulary is not None and 2 * len(vocabulary) > self.mask:
             self.mask = 2 * self.mask + 1
-        self.slots = <Slot*>calloc(self.mask + 1, sizeof(Slot))
-        if self.slots == NULL:
-            raise MemoryError
+        self.slots = <Slot*>allocated(calloc(self.mask + 1, sizeof(Slot)), b"names")
         if vocabulary is None:
             return
         for name, number in vocabulary.items():
@@ -137,9 +136,7 @@ cdef class Names:
     cdef int _grow(self) except -1:
         cdef Py_ssize_t old = self.mask + 1, k, place
         cdef Slot* slots = self.slots
-        cdef Slot* grown = <Slot*>calloc(4 * old, sizeof(Slot))
-        if grown == NULL:
-            raise MemoryError
+        cdef Slot* grown = <Slot*>allocated(calloc(4 * old, sizeof(Slot)), b"names")
         self.slots, self.mask = grown, 4 * old - 1
         for k in range(old):
             if slots[k].name != NULL:
@@ -325,9 +322,7 @@ cdef class Numbering:
         """Ensure that each occurrence has a value."""
         cdef Py_ssize_t k
         if self.values == NULL:
-            self.values = <double*>malloc(self.room * sizeof(double))
-            if self.values == NULL:
-                raise MemoryError
+            self.values = <double*>allocated(malloc(self.room * sizeof(double)), b"values")
             for k in range(self.n):
                 self.values[k] = 1
         return 0
@@ -360,14 +355,12 @@ cdef class Numbering:
             t += 1
 
     cdef int _end_item(self) except -1:
-        cdef int64_t* grown
         cdef Py_ssize_t room
         if self.items == self.item_room:
             room = max(64, self.item_room + self.item_room // 2)
-            grown = <int64_t*>realloc(self.item_ends, room * sizeof(int64_t))
-            if grown == NULL:
-                raise MemoryError
-            self.item_ends, self.item_room = grown, room
+            self.item_ends = <int64_t*>allocated(
+                realloc(self.item_ends, room * sizeof(int64_t)), b"items")
+            self.item_room = room
         self.item_ends[self.items] = self.n
         self.items += 1
         return 0
@@ -504,20 +497,14 @@ cdef class Numbering:
 
     cdef int _append(self, int32_t number, double value) except -1:
         cdef Py_ssize_t room
-        cdef void* grown
         if number == UNKNOWN:
             return 0
         if self.n == self.room:
             room = max(1024, self.room + self.room // 2)
-            grown = realloc(self.ids, room * sizeof(int32_t))
-            if grown == NULL:
-                raise MemoryError
-            self.ids = <int32_t*>grown
+            self.ids = <int32_t*>allocated(realloc(self.ids, room * sizeof(int32_t)), b"numbers")
             if self.values != NULL:
-                grown = realloc(self.values, room * sizeof(double))
-                if grown == NULL:
-                    raise MemoryError
-                self.values = <double*>grown
+                self.values = <double*>allocated(
+                    realloc(self.values, room * sizeof(double)), b"values")
             self.room = room
         if value != 1:
             self._values()

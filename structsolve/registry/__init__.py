@@ -125,38 +125,8 @@ def get_structure(structure: Any = "chain", **params: Any) -> Any:
     return copy.copy(given).set_params(**params) if params else given
 
 
-def is_single_node(structure: Any) -> bool:
-    """Return whether every label of a structure is one class.
-
-    Parameters
-    ----------
-    structure : str or Structure
-
-    Returns
-    -------
-    bool
-        False for unknown names.
-    """
-    return label_kind(structure)[0]
-
-
-def holds_label_sets(structure: Any) -> bool:
-    """Return whether labels of a structure are rows of an indicator matrix.
-
-    Parameters
-    ----------
-    structure : str or Structure
-
-    Returns
-    -------
-    bool
-        False for unknown names.
-    """
-    return label_kind(structure)[1]
-
-
 def label_kind(structure: Any) -> tuple[bool, bool]:
-    """Return :func:`is_single_node` and :func:`holds_label_sets`.
+    """Return whether labels of a structure are one class each, and rows of an indicator matrix.
 
     Parameters
     ----------

@@ -14,7 +14,7 @@
   for (; c + 2 * LANES <= width; c += 2 * LANES) FUNCTION(2, __VA_ARGS__);                         \
   for (; c + LANES <= width; c += LANES) FUNCTION(1, __VA_ARGS__);
 
-#define SS_SCORE(SUFFIX, T, VALUE, ROW)                                                            \
+#define SS_SCORE(SUFFIX, T, VALUE, ROW, ADDED)                                                     \
   static inline __attribute__((always_inline)) void NAME(score_tile_##SUFFIX)(                     \
       const int NV, ptrdiff_t n, const int32_t *index, const T *value, const double *W,            \
       ptrdiff_t stride, double constant, const double *last, double *out) {                        \
@@ -24,7 +24,8 @@
     for (ptrdiff_t j = 0; j < n; j++) {                                                            \
       const double *row = W + (ptrdiff_t)(ROW) * stride;                                           \
       const VEC x = SET1((double)(VALUE));                                                         \
-      for (int k = 0; k < NV; k++) acc[k] = MULADD(x, LOAD(row + k * LANES), acc[k]);              \
+      for (int k = 0; k < NV; k++) acc[k] = ADDED(x, LOAD(row + k * LANES), acc[k]);               \
+      (void)x;                                                                                     \
     }                                                                                              \
     for (int k = 0; k < NV; k++) STORE(out + k * LANES, acc[k]);                                   \
     (void)index;                                                                                   \
@@ -42,7 +43,7 @@
     }                                                                                              \
     for (ptrdiff_t c = 0; c < width; c += LANES) {                                                 \
       VEC acc = LOAD(out + c);                                                                     \
-      for (int r = 0; r < NR; r++) acc = MULADD(x[r], LOAD(rows[r] + c), acc);                     \
+      for (int r = 0; r < NR; r++) acc = ADDED(x[r], LOAD(rows[r] + c), acc);                      \
       STORE(out + c, acc);                                                                         \
     }                                                                                              \
     (void)index;                                                                                   \
@@ -70,39 +71,14 @@
              out + c)                                                                              \
   }
 
-SS_SCORE(csr_f64, double, value[j], index[j])
-SS_SCORE(csr_f32, float, value[j], index[j])
-SS_SCORE(dense_f64, double, value[j], j)
-SS_SCORE(dense_f32, float, value[j], j)
+SS_SCORE(csr_f64, double, value[j], index[j], MULADD)
+SS_SCORE(csr_f32, float, value[j], index[j], MULADD)
+SS_SCORE(dense_f64, double, value[j], j, MULADD)
+SS_SCORE(dense_f32, float, value[j], j, MULADD)
 
-SS_SCORE(one, double, 1, index[j]) /* a product with one is exact: the same sums as below */
-
-/* If all values are one, there is no multiplication. */
-static inline __attribute__((always_inline)) void NAME(score_tile_ones)(
-    const int NV, ptrdiff_t n, const int32_t *index, const double *W, ptrdiff_t stride,
-    double constant, const double *last, double *out) {
-  VEC acc[MAX_TILE];
-  for (int k = 0; k < NV; k++)
-    acc[k] = constant != 0 ? MUL(SET1(constant), LOAD(last + k * LANES)) : SET1(0);
-  for (ptrdiff_t j = 0; j < n; j++) {
-    const double *row = W + (ptrdiff_t)index[j] * stride;
-    for (int k = 0; k < NV; k++) acc[k] = ADD(acc[k], LOAD(row + k * LANES));
-  }
-  for (int k = 0; k < NV; k++) STORE(out + k * LANES, acc[k]);
-}
-
-static void NAME(score_csr_ones)(ptrdiff_t n, const int32_t *index, const void *values,
-                                 const double *W, ptrdiff_t stride, ptrdiff_t width,
-                                 double constant, const double *last, double *out) {
-  ptrdiff_t c = 0;
-  if (width >= WIDE) {
-    NAME(score_one)(n, index, values, W, stride, width, constant, last, out);
-    return;
-  }
-  for (; c + MAX_TILE * LANES <= width; c += MAX_TILE * LANES)
-    NAME(score_tile_ones)(MAX_TILE, n, index, W + c, stride, constant, last + c, out + c);
-  SS_TILES(NAME(score_tile_ones), n, index, W + c, stride, constant, last + c, out + c)
-}
+#define SS_ONE(x, row, sum) ADD(sum, row) /* where all values are one */
+SS_SCORE(csr_ones, double, 1, index[j], SS_ONE)
+#undef SS_ONE
 
 /* Two accumulators per vector hide the latency of max and of the fused multiplication. */
 #define SS_STEP(FUNCTION, ADDEND, FIRST, COMBINE, REST, JOIN, LAST)                                \

@@ -13,7 +13,7 @@ from libc.string cimport memset
 from ..operators cimport Loss, Parts
 from ..potentials.linear cimport LinearPotentials
 from ..surrogates.base cimport Surrogate
-from ._loop cimport DualLoop, check_order
+from ._loop cimport ExactLoop
 
 from ..utils.arrays import aligned_zeros, check_finite
 
@@ -31,7 +31,7 @@ cdef Py_ssize_t KEPT_SHARE = 4
 cdef Py_ssize_t GATHER_BELOW = 6
 
 
-cdef class BoxLoop(DualLoop):
+cdef class BoxLoop(ExactLoop):
     """State and inner loop of BCFW with exact steps for parts that are decided separately.
 
     A part that is flipped from the truth has the cut ``(t e_part, b)``, ``t`` 1 where the truth
@@ -61,7 +61,7 @@ cdef class BoxLoop(DualLoop):
     def __init__(self, LinearPotentials potentials not None, Surrogate surrogate not None, labels,
                  weights, double alpha, Py_ssize_t max_cuts, Parts parts not None,
                  Loss loss not None):
-        cdef Py_ssize_t i, size = potentials.node_size + 8
+        cdef Py_ssize_t size = potentials.node_size + 8
         super().__init__(potentials, surrogate, labels, weights, alpha, max_cuts)
         if (potentials.shared_size or potentials.edge_size or potentials.max_nodes > 1
                 or not loss.decomposes or parts.layout is not surrogate.layout
@@ -80,18 +80,10 @@ cdef class BoxLoop(DualLoop):
         self.counts = np.zeros(self.n, dtype=np.int32)
         self.theta, self.cost = aligned_zeros(size), aligned_zeros(size)
         self.sign, self.change = aligned_zeros(size), aligned_zeros(size)
-        self.norms = aligned_zeros(self.n)
+        self.norms = self.row_norms()
         self.encoded_index = np.zeros(parts.max_entries + 1, dtype=np.int32)
         self.encoded_value = np.zeros(parts.max_entries + 1)
         self.changed = np.zeros(size, dtype=np.int32)
-        dense = np.zeros(max(potentials.nodes.n_cols, 1))
-        cdef double[::1] dense_view = dense
-        with nogil:
-            for i in range(self.n):
-                if potentials.has_gram:
-                    self.norms[i] = potentials.node_gram[potentials.gram_offsets[i]]
-                else:
-                    potentials.nodes.gram_row(i, i, i + 1, &dense_view[0], &self.norms[i])
 
     @property
     def nbytes(self):
@@ -102,28 +94,6 @@ cdef class BoxLoop(DualLoop):
     def count(self):
         """Number of parts kept for cheap visits."""
         return int(np.sum(self.counts))
-
-    def run(self, const int64_t[::1] order not None, bint full, double min_gain=0.0):
-        """Visit the examples of ``order``; return the sum of gaps met and the oracle calls.
-
-        Parameters
-        ----------
-        order : ndarray of int64
-            Examples to visit.
-        full : bool
-            Score all parts; else those kept by a full visit.
-        min_gain : float
-            Smallest gap that is worth a step.
-        """
-        cdef Py_ssize_t k
-        cdef double total = 0
-        check_order(order, self.n)
-        with nogil:
-            for k in range(order.shape[0]):
-                self.visit(order[k], full, min_gain)
-                if full:
-                    total += self.weights[order[k]] * self.gaps_view[order[k]]
-        return total, order.shape[0] if full else 0
 
     def resynchronise(self):
         """Recompute w, and the sum of b, from the dual variables: rounding does not add up."""
@@ -173,7 +143,7 @@ cdef class BoxLoop(DualLoop):
             self.sign[self.encoded_index[j]] += 2 * self.encoded_value[j]
         return 0
 
-    cdef int visit(self, Py_ssize_t i, bint full, double min_gain) except -1 nogil:
+    cdef long visit(self, Py_ssize_t i, bint full, double min_gain) except -1 nogil:
         cdef double share = self.weights[i] / self.alpha
         cdef double curvature = share * self.norms[i] / (FULL_STEP if full else CHEAP_STEP)
         cdef double* slopes = &self.theta[0]
@@ -182,7 +152,7 @@ cdef class BoxLoop(DualLoop):
         cdef Py_ssize_t j, k, m = self.n_parts if full else self.counts[i]
         self.moved_view[i] = 0
         if m == 0:
-            return 0
+            return full
         self._costs(i)
         self._scores(i, full, m)
         for j in range(m):
@@ -193,10 +163,9 @@ cdef class BoxLoop(DualLoop):
         if full:
             self.gaps_view[i] = gap
             self._keep(i)
-        if gap <= min_gain or share == 0:
-            return 0
-        self._step(i, full, m, curvature)
-        return 0
+        if gap > min_gain and share != 0:
+            self._step(i, full, m, curvature)
+        return full
 
     cdef void _scores(self, Py_ssize_t i, bint full, Py_ssize_t m) noexcept nogil:
         """theta <- the scores of all parts, or of those kept."""

@@ -5,8 +5,9 @@ import numpy as np
 from ..utils.arrays import check_counts, check_finite
 
 from libc.stdint cimport int64_t, uint64_t
-from libc.stdlib cimport free, malloc, realloc
-from libc.string cimport memcpy, memmove, memset
+from libc.stdlib cimport calloc, free, malloc, realloc
+from libc.string cimport memcpy, memmove
+from ..utils.allocate cimport allocated
 
 
 cdef class CutStore:
@@ -24,10 +25,7 @@ cdef class CutStore:
     def __cinit__(self, Py_ssize_t n):
         if not 0 <= n < 2**40:
             raise ValueError(f"n is {n}, expected a number of examples")
-        self.lists = <CutList*>realloc(NULL, (n + 1) * sizeof(CutList))
-        if self.lists == NULL:
-            raise MemoryError(f"no memory for the cut lists of {n} examples")
-        memset(self.lists, 0, (n + 1) * sizeof(CutList))
+        self.lists = <CutList*>allocated(calloc(n + 1, sizeof(CutList)), b"lists of cuts")
         self.n = n
 
     def __dealloc__(self):
@@ -50,15 +48,10 @@ cdef class CutStore:
     cdef CutHead* append(self, Py_ssize_t i, const Cut* cut) except NULL nogil:
         cdef CutList* cuts = &self.lists[i]
         cdef Py_ssize_t size = cut_bytes(cut.nnz), wanted
-        cdef char* memory
         cdef CutHead* head
         if cuts.used + size > cuts.capacity:
             wanted = cuts.used + size + (cuts.used >> 1)
-            memory = <char*>realloc(cuts.memory, wanted)
-            if memory == NULL:
-                with gil:
-                    raise MemoryError(f"no memory for one more cut of example {i}")
-            cuts.memory = memory
+            cuts.memory = <char*>allocated(realloc(cuts.memory, wanted), b"one more cut")
             cuts.capacity = wanted
         head = <CutHead*>(cuts.memory + cuts.used)
         head.key = cut.key
@@ -81,10 +74,7 @@ cdef class CutStore:
         if cuts.count < cuts.side:
             return cuts.gram
         side = cuts.count + (cuts.count >> 1) + 2
-        gram = <double*>malloc(side * side * sizeof(double))
-        if gram == NULL:
-            with gil:
-                raise MemoryError(f"no memory for one more cut of example {i}")
+        gram = <double*>allocated(malloc(side * side * sizeof(double)), b"one more cut")
         for j in range(cuts.count if cuts.gram != NULL else 0):
             memcpy(gram + j * side, cuts.gram + j * cuts.side, cuts.count * sizeof(double))
         free(cuts.gram)

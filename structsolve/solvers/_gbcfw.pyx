@@ -6,6 +6,7 @@ from libc.math cimport INFINITY, fabs
 from libc.stdint cimport int64_t
 from libc.stdlib cimport free, realloc
 from libc.string cimport memset
+from ..utils.allocate cimport allocated
 from ..operators cimport Projection
 from ..potentials.linear cimport LinearPotentials
 from ..projections.game cimport MaxMinGame
@@ -115,14 +116,11 @@ cdef class SegmentLoop(DualLoop):
         cdef Py_ssize_t theta = self.potentials.max_theta + 8, k
         cdef Py_ssize_t entries = self.surrogate.max_entries + 8
         cdef Space* space
-        cdef void* memory
         BatchLoop.reserve(self, n, threads, batch)
         owners = self.owners
         if threads > self.n_spaces:
-            memory = realloc(self.spaces, threads * sizeof(Space))
-            if memory == NULL:
-                raise MemoryError(f"no memory for {threads} threads")
-            self.spaces = <Space*>memory
+            self.spaces = <Space*>allocated(
+                realloc(self.spaces, threads * sizeof(Space)), b"so many threads")
             while self.n_spaces < threads:
                 space = &self.spaces[self.n_spaces]
                 space.theta, space.u = doubles(theta, owners), doubles(theta, owners)

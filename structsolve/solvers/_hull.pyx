@@ -9,34 +9,23 @@ steps of one binary machine per label (Hsieh et al. 2008).
 
 import numpy as np
 
-from libc.stdlib cimport free, realloc
-from libc.stdint cimport int64_t
 from libc.string cimport memcpy, memset
 from ..operators cimport Loss, Parts, Projection
 from ..potentials.linear cimport LinearPotentials
 from ..surrogates.base cimport Cut, Surrogate
-from ._loop cimport DualLoop, check_order
+from ._loop cimport Block, ListLoop
 
 from ..utils.arrays import aligned_zeros
-
-
-cdef struct Change:
-    double value        # of mu less the truth in one part
-    int index
-
-cdef struct Block:
-    Change* changes
-    Py_ssize_t count, capacity
-    double base, norm, share        # loss of the truth; <x, x>; u_i / alpha
-
 
 # As in SimplexLoop: over-relaxed steps converge faster, and up to 2 the dual never falls.
 cdef double FULL_STEP = 1.2
 cdef double CHEAP_STEP = 1.7
 
 
-cdef class HullLoop(DualLoop):
+cdef class HullLoop(ListLoop):
     """State and inner loop of BCFW with exact steps over the hull of labels.
+
+    An entry of a dual variable is the value of mu less the truth in one part.
 
     Parameters
     ----------
@@ -52,33 +41,18 @@ cdef class HullLoop(DualLoop):
     cdef Projection projection
     cdef Loss loss
     cdef Parts parts
-    cdef Block* blocks
-    cdef Py_ssize_t n
     # Scores and costs, all of one example; the dual variable before and after a step.
     cdef double[::1] theta, costs, point, ahead, goal, work
     # Entries of sparse vectors: of a dual variable, of a cut.
     cdef double[::1] coefs, cut_value
     cdef int[::1] places, cut_index
 
-    def __cinit__(self, LinearPotentials potentials not None, *arguments, **named):
-        self.n = potentials.n
-        self.blocks = <Block*>realloc(NULL, (self.n + 1) * sizeof(Block))
-        if self.blocks == NULL:
-            raise MemoryError(f"no memory for the dual variables of {self.n} examples")
-        memset(self.blocks, 0, (self.n + 1) * sizeof(Block))
-
-    def __dealloc__(self):
-        cdef Py_ssize_t i
-        if self.blocks != NULL:
-            for i in range(self.n):
-                free(self.blocks[i].changes)
-            free(self.blocks)
-
     def __init__(self, LinearPotentials potentials not None, Surrogate surrogate not None, labels,
                  weights, double alpha, Projection projection not None, Loss loss not None,
                  Parts parts not None):
         super().__init__(potentials, surrogate, labels, weights, alpha)
         self.projection, self.loss, self.parts = projection, loss, parts
+        self.names = "value", "part"
         size = potentials.max_theta + max(parts.max_entries, surrogate.max_entries) + 8
         self.theta, self.costs = aligned_zeros(size), aligned_zeros(size)
         self.point, self.goal = aligned_zeros(size), aligned_zeros(size)
@@ -90,57 +64,15 @@ cdef class HullLoop(DualLoop):
         self.resynchronise()
 
     def _measure(self):
-        cdef double[::1] dense = np.zeros(max(self.potentials.nodes.n_cols, 1))
+        cdef double[::1] norms = self.row_norms()
         cdef Py_ssize_t i, k, m
         with nogil:
             for i in range(self.n):
-                if self.potentials.offsets[i] < self.potentials.offsets[i + 1]:
-                    self.potentials.nodes.gram_row(
-                        self.potentials.offsets[i], self.potentials.offsets[i],
-                        self.potentials.offsets[i] + 1, &dense[0], &self.blocks[i].norm)
+                self.blocks[i].norm = norms[i]
                 self.blocks[i].base = self._costs(i)
                 m = self.parts.encode(i, self.truth(i), &self.places[0], &self.coefs[0])
                 for k in range(m):
                     self.blocks[i].base += self.coefs[k] * self.costs[self.places[k]]
-
-    @property
-    def nbytes(self):
-        """Bytes of the dual variables, spare capacity included."""
-        cdef Py_ssize_t i, total = self.n * sizeof(Block)
-        for i in range(self.n):
-            total += self.blocks[i].capacity * sizeof(Change)
-        return total
-
-    @property
-    def count(self):
-        """Number of parts in which a dual variable is not the truth."""
-        cdef Py_ssize_t i, total = 0
-        for i in range(self.n):
-            total += self.blocks[i].count
-        return total
-
-    def run(self, const int64_t[::1] order not None, bint full, double min_gain=0.0):
-        """Visit the examples of ``order``; return the sum of gaps met and the oracle calls.
-
-        Parameters
-        ----------
-        order : ndarray of int64
-            Examples to visit.
-        full : bool
-            Ask the oracle for the gap.
-        min_gain : float
-            Smallest gap that is worth a step.
-        """
-        cdef Py_ssize_t k, size = order.shape[0]
-        cdef long calls = 0
-        cdef double total = 0
-        check_order(order, self.potentials.n)
-        with nogil:
-            for k in range(size):
-                calls += self.visit(order[k], full, min_gain)
-                if full:
-                    total += self.weights[order[k]] * self.gaps_view[order[k]]
-        return total, calls
 
     def resynchronise(self):
         """Recompute w, and the sum of b, from the dual variables: rounding does not add up."""
@@ -157,8 +89,8 @@ cdef class HullLoop(DualLoop):
                 if block.count:
                     self._costs(i)
                 for k in range(block.count):
-                    self.places[k] = block.changes[k].index
-                    self.coefs[k] = block.changes[k].value
+                    self.places[k] = block.entries[k].index
+                    self.coefs[k] = block.entries[k].value
                     b += self.coefs[k] * self.costs[self.places[k]]
                 self.b_total += self.weights[i] * b
                 self.potentials.add(i, block.count, &self.places[0], &self.coefs[0], -block.share,
@@ -190,7 +122,7 @@ cdef class HullLoop(DualLoop):
         for k in range(size):
             theta[k] += self.costs[k]
         for k in range(block.count):
-            slope += theta[block.changes[k].index] * block.changes[k].value
+            slope += theta[block.entries[k].index] * block.entries[k].value
         if full:
             self.gaps_view[i] = cut.bound - block.base - slope
         if block.share == 0 or (full and self.gaps_view[i] <= min_gain) or (
@@ -199,7 +131,7 @@ cdef class HullLoop(DualLoop):
         self._truth(i, point)
         if curvature > 0:
             for k in range(block.count):
-                point[block.changes[k].index] += block.changes[k].value
+                point[block.entries[k].index] += block.entries[k].value
             step = (FULL_STEP if full else CHEAP_STEP) / curvature
             for k in range(size):
                 self.ahead[k] = point[k] + step * theta[k]
@@ -214,7 +146,7 @@ cdef class HullLoop(DualLoop):
         for k in range(cut.nnz):
             goal[cut.index[k]] -= cut.value[k]
         for k in range(block.count):
-            point[block.changes[k].index] += block.changes[k].value
+            point[block.entries[k].index] += block.entries[k].value
         self._move(i, size)
         return cut.calls
 
@@ -258,51 +190,14 @@ cdef class HullLoop(DualLoop):
         """Store the first m places and coefs as the dual variable less the truth."""
         cdef Block* block = &self.blocks[i]
         cdef Py_ssize_t k
-        cdef Change* memory
-        if m > block.capacity:
-            memory = <Change*>realloc(block.changes, m * sizeof(Change))
-            if memory == NULL:
-                with gil:
-                    raise MemoryError(f"no memory for the dual variable of example {i}")
-            block.changes, block.capacity = memory, m
+        self.make_room(i, m)
         for k in range(m):
-            block.changes[k].index, block.changes[k].value = self.places[k], self.coefs[k]
-        block.count = m
+            block.entries[k].index, block.entries[k].value = self.places[k], self.coefs[k]
+        block.count = <int>m
         return 0
-
-    def to_arrays(self):
-        """Return the dual variables as arrays, for checkpoints."""
-        cdef Py_ssize_t i, k, c = 0
-        total = self.count
-        counts = np.empty(self.n, dtype=np.int64)
-        value, part = np.empty(total), np.empty(total, np.int32)
-        cdef int64_t[::1] counts_view = counts
-        cdef double[::1] value_view = value
-        cdef int[::1] part_view = part
-        for i in range(self.n):
-            counts_view[i] = self.blocks[i].count
-            for k in range(self.blocks[i].count):
-                value_view[c], part_view[c] = (
-                    self.blocks[i].changes[k].value, self.blocks[i].changes[k].index)
-                c += 1
-        return {"counts": counts, "value": value, "part": part}
 
     def restore(self, counters, arrays, w, average, gaps):
         """Continue from a checkpoint."""
-        cdef Py_ssize_t i, k, c = 0
-        counts = arrays.get("counts", np.zeros(0, dtype=np.int64))
-        self.check_sizes(counts.shape[0], w)
-        if "part" not in arrays:
-            raise ValueError("the checkpoint was made with other steps")
-        parts, values = arrays["part"], arrays["value"]
         sizes = np.array([self.potentials.theta_size(i) for i in range(self.n)], dtype=np.int64)
-        self.check_parts(counts, parts, values, sizes, "parts of dual variables")
-        cdef const int64_t[::1] counts_view = counts
-        cdef const double[::1] value = values
-        cdef const int[::1] part = parts
-        for i in range(self.n):
-            for k in range(counts_view[i]):
-                self.places[k], self.coefs[k] = part[c], value[c]
-                c += 1
-            self._keep(i, counts_view[i])
+        self.read_arrays(arrays, w, sizes, "parts of dual variables")
         self.continue_from(counters, w, average, gaps)

@@ -33,3 +33,28 @@ cdef class DualLoop(BatchLoop):
     cdef public long steps_done
 
     cdef const int* truth(self, Py_ssize_t i) noexcept nogil
+
+
+cdef class ExactLoop(DualLoop):
+    cdef long visit(self, Py_ssize_t i, bint full, double min_gain) except -1 nogil
+    cdef void fetch(self, const int64_t* order, Py_ssize_t left) noexcept nogil
+
+
+cdef struct Entry:
+    double value        # of the dual variable
+    double b
+    int index
+
+cdef struct Block:
+    Entry* entries
+    int count, capacity, truth
+    double base, norm, share        # b of the truth; <x, x>; u_i / alpha
+
+
+# ExactLoop with a list of each example's entries.
+cdef class ListLoop(ExactLoop):
+    cdef Block* blocks
+    cdef Py_ssize_t n
+    cdef tuple names    # of values and of indices in checkpoints
+
+    cdef int make_room(self, Py_ssize_t i, Py_ssize_t wanted) except -1 nogil

@@ -7,6 +7,9 @@ from ..utils.arrays import (
     aligned_zeros, check_counts, check_finite, check_numbers, checked_array,
 )
 
+from libc.stdlib cimport calloc, free, realloc
+from ..utils.allocate cimport allocated
+
 
 cdef const int* first_label(LinearPotentials potentials, Surrogate surrogate, labels,
                             weights=None, w=None) except? NULL:
@@ -42,7 +45,7 @@ cdef int check_order(const int64_t[::1] order, Py_ssize_t n) except -1:
 
 
 cdef class DualLoop:
-    """Base of ``BlockLoop``, ``SimplexLoop`` and ``SegmentLoop``.
+    """Base of ``BlockLoop``, ``SegmentLoop`` and ``ExactLoop``.
 
     Parameters
     ----------
@@ -136,3 +139,131 @@ cdef class DualLoop:
         self.w[:], self.average[:], self.gaps[:] = w, average, gaps
         self.b_total, self.alpha = counters["b_total"], counters["alpha"]
         self.average_mass, self.steps_done = counters["average_mass"], counters["steps_done"]
+
+
+cdef class ExactLoop(DualLoop):
+    """Base of ``SimplexLoop``, ``BoxLoop`` and ``HullLoop``: exact steps, one node per example."""
+
+    cdef long visit(self, Py_ssize_t i, bint full, double min_gain) except -1 nogil:
+        """Move one example's dual variable; return the oracle calls."""
+        return 0
+
+    cdef void fetch(self, const int64_t* order, Py_ssize_t left) noexcept nogil:
+        """Prefetch the data of visits to come; order[0] is next, of `left`."""
+
+    def run(self, const int64_t[::1] order not None, bint full, double min_gain=0.0):
+        """Visit the examples of ``order``; return the sum of gaps met and the oracle calls.
+
+        Parameters
+        ----------
+        order : ndarray of int64
+            Examples to visit.
+        full : bool
+            Look at all parts; else at those that a full visit kept.
+        min_gain : float
+            Smallest gap that is worth a step.
+        """
+        cdef Py_ssize_t k, size = order.shape[0]
+        cdef long calls = 0
+        cdef double total = 0
+        check_order(order, self.potentials.n)
+        with nogil:
+            for k in range(size):
+                self.fetch(&order[k], size - k)
+                calls += self.visit(order[k], full, min_gain)
+                if full:
+                    total += self.weights[order[k]] * self.gaps_view[order[k]]
+        return total, calls
+
+    def row_norms(self):
+        """Return the squared norm of each example's row, 0 for examples without one."""
+        norms, spare = aligned_zeros(self.potentials.n), np.zeros(self.potentials.nodes.n_cols + 1)
+        cdef double[::1] out = norms, dense = spare
+        cdef int64_t first
+        cdef Py_ssize_t i
+        with nogil:
+            for i in range(self.potentials.n):
+                first = self.potentials.offsets[i]
+                if first == self.potentials.offsets[i + 1]:
+                    continue
+                if self.potentials.has_gram:
+                    out[i] = self.potentials.node_gram[self.potentials.gram_offsets[i]]
+                else:
+                    self.potentials.nodes.gram_row(first, first, first + 1, &dense[0], &out[i])
+        return norms
+
+
+cdef class ListLoop(ExactLoop):
+    """Base of the exact loops that keep a list of entries for each dual variable."""
+
+    def __cinit__(self, LinearPotentials potentials not None, *arguments, **named):
+        self.n = potentials.n
+        self.blocks = <Block*>allocated(calloc(self.n + 1, sizeof(Block)), b"dual variables")
+
+    def __dealloc__(self):
+        cdef Py_ssize_t i
+        if self.blocks != NULL:
+            for i in range(self.n):
+                free(self.blocks[i].entries)
+            free(self.blocks)
+
+    cdef int make_room(self, Py_ssize_t i, Py_ssize_t wanted) except -1 nogil:
+        cdef Block* block = &self.blocks[i]
+        if wanted > block.capacity:
+            block.entries = <Entry*>allocated(
+                realloc(block.entries, wanted * sizeof(Entry)), b"a dual variable")
+            block.capacity = <int>wanted
+        return 0
+
+    @property
+    def nbytes(self):
+        """Bytes of the dual variables, spare capacity included."""
+        cdef Py_ssize_t i, total = self.n * sizeof(Block)
+        for i in range(self.n):
+            total += self.blocks[i].capacity * sizeof(Entry)
+        return total
+
+    @property
+    def count(self):
+        """Number of entries kept."""
+        cdef Py_ssize_t i, total = 0
+        for i in range(self.n):
+            total += self.blocks[i].count
+        return total
+
+    def to_arrays(self):
+        """Return the dual variables as arrays, for checkpoints."""
+        cdef Py_ssize_t i, j, c = 0
+        total = self.count
+        counts = np.empty(self.n, dtype=np.int64)
+        values, indices = np.empty(total), np.empty(total, np.int32)
+        cdef int64_t[::1] counts_view = counts
+        cdef double[::1] value = values
+        cdef int[::1] index = indices
+        for i in range(self.n):
+            counts_view[i] = self.blocks[i].count
+            for j in range(self.blocks[i].count):
+                value[c] = self.blocks[i].entries[j].value
+                index[c] = self.blocks[i].entries[j].index
+                c += 1
+        return {"counts": counts, self.names[0]: values, self.names[1]: indices}
+
+    def read_arrays(self, arrays, w, sizes, str what):
+        """Take the dual variables of a checkpoint; see ``check_parts`` for sizes and what."""
+        cdef Py_ssize_t i, j, c = 0
+        counts = arrays.get("counts", np.zeros(0, dtype=np.int64))
+        self.check_sizes(counts.shape[0], w)
+        if self.names[1] not in arrays:
+            raise ValueError("the checkpoint was made with other steps")
+        values, indices = (arrays[name] for name in self.names)
+        self.check_parts(counts, indices, values, sizes, what)
+        cdef const int64_t[::1] counts_view = counts
+        cdef const double[::1] value = values
+        cdef const int[::1] index = indices
+        for i in range(self.n):
+            self.make_room(i, counts_view[i])
+            self.blocks[i].count = <int>counts_view[i]
+            for j in range(counts_view[i]):
+                self.blocks[i].entries[j].value = value[c]
+                self.blocks[i].entries[j].index = index[c]
+                c += 1

@@ -9,27 +9,14 @@ import numpy as np
 
 from libc.math cimport INFINITY
 from libc.stdint cimport int64_t
-from libc.stdlib cimport free, realloc
-from libc.string cimport memset
 from ..potentials.linear cimport LinearPotentials
 from ..potentials.mercer_features cimport MercerRows
 from ..algorithms.simplex_projection cimport simplex_threshold
 from ..surrogates.base cimport Surrogate
-from ._loop cimport DualLoop, check_order
+from ._loop cimport Block, Entry, ListLoop
 from ._pairs cimport PairTables
 
 from ..utils.arrays import aligned_zeros, check_numbers
-
-
-cdef struct Entry:
-    double weight       # of label y in the dual variable; 0: kept as a candidate only
-    double b
-    int y
-
-cdef struct Block:
-    Entry* entries      # never the true label, which has the rest of the weight
-    int count, capacity, truth
-    double truth_b, norm, share     # <x, x>; u_i / alpha
 
 
 cdef extern from "structsolve/simd/prefetch.h" nogil:
@@ -50,104 +37,40 @@ cdef double NEARLY = 0.1
 cdef Py_ssize_t GATHER_BELOW = 6
 
 
-cdef class SimplexLoop(DualLoop):
+cdef class SimplexLoop(ListLoop):
     """State and inner loop of BCFW with exact steps; ``BlockLoop`` serves other spaces.
 
     A full visit scores all labels and projects; labels in the support, or close to it, are kept,
-    and cheap visits score only those.
+    and cheap visits score only those.  An entry of a dual variable is the weight of a label, 0 for a
+    candidate only; the true label has none, but the rest of the weight.
 
     The potentials have one node per example and no shared or edge blocks, the surrogate
     ``has_simplex``.
     """
 
-    cdef Block* blocks
     cdef double[::1] theta_buffer, b_buffer, q_buffer, old_buffer, coef_buffer
     cdef double[::1] dense_buffer, score_buffer, gain_buffer
     cdef int[::1] label_buffer, changed_buffer
-    cdef Py_ssize_t n
     cdef readonly Py_ssize_t n_labels
-
-    def __cinit__(self, LinearPotentials potentials not None, *arguments, **named):
-        self.n = potentials.n
-        self.blocks = <Block*>realloc(NULL, (self.n + 1) * sizeof(Block))
-        if self.blocks == NULL:
-            raise MemoryError(f"no memory for the dual variables of {self.n} examples")
-        memset(self.blocks, 0, (self.n + 1) * sizeof(Block))
-
-    def __dealloc__(self):
-        cdef Py_ssize_t i
-        if self.blocks != NULL:
-            for i in range(self.n):
-                free(self.blocks[i].entries)
-            free(self.blocks)
 
     def __init__(self, LinearPotentials potentials not None, Surrogate surrogate not None, labels,
                  weights, double alpha, Py_ssize_t max_cuts=50):
         cdef Py_ssize_t i, size = potentials.node_size + 8
         super().__init__(potentials, surrogate, labels, weights, alpha, max_cuts)
-        self.n_labels = potentials.layout.node.shape[0]
+        self.n_labels, self.names = potentials.layout.node.shape[0], ("weight", "y")
         self.theta_buffer, self.b_buffer = aligned_zeros(size), aligned_zeros(size)
         self.q_buffer, self.old_buffer = aligned_zeros(size), aligned_zeros(size)
         self.coef_buffer, self.dense_buffer = aligned_zeros(size), aligned_zeros(size)
         self.score_buffer, self.gain_buffer = aligned_zeros(size), aligned_zeros(size)
         self.label_buffer = np.zeros(size, dtype=np.int32)
         self.changed_buffer = np.zeros(size, dtype=np.int32)
-        dense = np.zeros(max(potentials.nodes.n_cols, 1))
-        cdef double[::1] dense_view = dense
+        cdef double[::1] norms = self.row_norms()
         with nogil:
             for i in range(self.n):
-                if potentials.has_gram:
-                    self.blocks[i].norm = potentials.node_gram[potentials.gram_offsets[i]]
-                else:
-                    potentials.nodes.gram_row(i, i, i + 1, &dense_view[0], &self.blocks[i].norm)
+                self.blocks[i].norm = norms[i]
                 surrogate.simplex(i, self.truth(i), &self.b_buffer[0], &self.blocks[i].truth)
-                self.blocks[i].truth_b = self.b_buffer[self.blocks[i].truth]
+                self.blocks[i].base = self.b_buffer[self.blocks[i].truth]
         self.resynchronise()
-
-    @property
-    def nbytes(self):
-        """Bytes of the dual variables, spare capacity included."""
-        cdef Py_ssize_t i, total = self.n * sizeof(Block)
-        for i in range(self.n):
-            total += self.blocks[i].capacity * sizeof(Entry)
-        return total
-
-    @property
-    def count(self):
-        """Number of labels kept."""
-        cdef Py_ssize_t i, total = 0
-        for i in range(self.n):
-            total += self.blocks[i].count
-        return total
-
-    def run(self, const int64_t[::1] order not None, bint full, double min_gain=0.0):
-        """Visit the examples of ``order``; return the sum of gaps met and the oracle calls.
-
-        Parameters
-        ----------
-        order : ndarray of int64
-            Examples to visit.
-        full : bool
-            Score all labels; else those kept by a full visit.
-        min_gain : float
-            Smallest gap that is worth a step.
-        """
-        cdef Py_ssize_t k, size = order.shape[0]
-        cdef double total = 0
-        check_order(order, self.potentials.n)
-        with nogil:
-            for k in range(size):
-                # Lists and rows are scattered in memory: prefetch them some visits ahead.
-                if k + 6 < size:
-                    SS_PREFETCH(&self.blocks[order[k + 6]])
-                if k + 3 < size:
-                    SS_PREFETCH(self.blocks[order[k + 3]].entries)
-                if k + 2 < size and self.potentials.nodes.indptr != NULL:
-                    self._prefetch_row(order[k + 2])
-                self.visit(order[k], full, min_gain)
-                if full:
-                    total += self.weights[order[k]] * self.gaps_view[order[k]]
-        return total, size if full else 0
 
     def resynchronise(self):
         """Recompute w, and the sum of b, from the dual variables: rounding does not add up."""
@@ -164,13 +87,13 @@ cdef class SimplexLoop(DualLoop):
                 b = 0
                 m = 0
                 for j in range(block.count):
-                    if block.entries[j].weight > 0:
-                        rest -= block.entries[j].weight
-                        b += block.entries[j].weight * block.entries[j].b
-                        self.changed_buffer[m] = block.entries[j].y
-                        self.coef_buffer[m] = -block.share * block.entries[j].weight
+                    if block.entries[j].value > 0:
+                        rest -= block.entries[j].value
+                        b += block.entries[j].value * block.entries[j].b
+                        self.changed_buffer[m] = block.entries[j].index
+                        self.coef_buffer[m] = -block.share * block.entries[j].value
                         m += 1
-                self.b_total += self.weights[i] * (b + rest * block.truth_b)
+                self.b_total += self.weights[i] * (b + rest * block.base)
                 if m:
                     self.changed_buffer[m] = block.truth
                     self.coef_buffer[m] = block.share * (1 - rest)
@@ -254,8 +177,8 @@ cdef class SimplexLoop(DualLoop):
         cdef double rest = 1
         cdef Py_ssize_t j
         for j in range(block.count):
-            self.dense_buffer[block.entries[j].y] = block.entries[j].weight
-            rest -= block.entries[j].weight
+            self.dense_buffer[block.entries[j].index] = block.entries[j].value
+            rest -= block.entries[j].value
         self.dense_buffer[block.truth] = rest if rest > SMALLEST else 0
 
     cdef int _store(self, Py_ssize_t i, const double* b) except -1 nogil:
@@ -265,75 +188,45 @@ cdef class SimplexLoop(DualLoop):
         cdef Entry* entry
         self.dense_buffer[block.truth] = 0
         for j in range(block.count):
-            block.entries[j].weight = self.dense_buffer[block.entries[j].y]
-            self.dense_buffer[block.entries[j].y] = 0
+            block.entries[j].value = self.dense_buffer[block.entries[j].index]
+            self.dense_buffer[block.entries[j].index] = 0
         for k in range(self.n_labels):
             if self.dense_buffer[k] > 0:
-                self._reserve(i, block.count + 1)
+                self.make_room(i, block.count + 1)
                 entry = &block.entries[block.count]
-                entry.y, entry.b, entry.weight = <int>k, b[k], self.dense_buffer[k]
+                entry.index, entry.b, entry.value = <int>k, b[k], self.dense_buffer[k]
                 block.count += 1
                 self.dense_buffer[k] = 0
         return 0
 
-    def to_arrays(self):
-        """Return the dual variables as arrays, for checkpoints."""
-        cdef Py_ssize_t i, j, c = 0
-        total = self.count
-        counts = np.empty(self.n, dtype=np.int64)
-        weight, y = np.empty(total), np.empty(total, np.int32)
-        cdef int64_t[::1] counts_view = counts
-        cdef double[::1] weight_view = weight
-        cdef int[::1] y_view = y
-        for i in range(self.n):
-            counts_view[i] = self.blocks[i].count
-            for j in range(self.blocks[i].count):
-                weight_view[c] = self.blocks[i].entries[j].weight
-                y_view[c] = self.blocks[i].entries[j].y
-                c += 1
-        return {"counts": counts, "weight": weight, "y": y}
-
     def restore(self, counters, arrays, w, average, gaps):
         """Continue from a checkpoint."""
-        cdef Py_ssize_t i, j, c = 0
-        counts = arrays.get("counts", np.zeros(0, dtype=np.int64))
-        self.check_sizes(counts.shape[0], w)
-        if "y" not in arrays:
-            raise ValueError("the checkpoint was made with other steps")
-        labels = arrays["y"]
-        self.check_parts(counts, labels, arrays["weight"], self.n_labels, "labels with weight")
-        cdef const int64_t[::1] counts_view = counts
-        cdef const double[::1] weight = arrays["weight"]
-        cdef const int[::1] y = arrays["y"]
+        cdef Py_ssize_t i, j
         cdef Entry* entry
         cdef int truth
+        self.read_arrays(arrays, w, self.n_labels, "labels with weight")
         for i in range(self.n):
             self.surrogate.simplex(i, self.truth(i), &self.b_buffer[0], &truth)
-            self._reserve(i, counts_view[i])
-            self.blocks[i].count = <int>counts_view[i]
-            for j in range(counts_view[i]):
+            for j in range(self.blocks[i].count):
                 entry = &self.blocks[i].entries[j]
-                if y[c] == truth:
+                if entry.index == truth:
                     raise ValueError(f"labels with weight: found the truth of example {i}")
-                entry.weight, entry.y, entry.b = weight[c], y[c], self.b_buffer[y[c]]
-                c += 1
+                entry.b = self.b_buffer[entry.index]
         self.continue_from(counters, w, average, gaps)
-
-    cdef int _reserve(self, Py_ssize_t i, Py_ssize_t wanted) except -1 nogil:
-        cdef Entry* memory
-        if wanted > self.blocks[i].capacity:
-            memory = <Entry*>realloc(self.blocks[i].entries, wanted * sizeof(Entry))
-            if memory == NULL:
-                with gil:
-                    raise MemoryError(f"no memory for the dual variable of example {i}")
-            self.blocks[i].entries = memory
-            self.blocks[i].capacity = <int>wanted
-        return 0
 
     cdef void _add(self, Py_ssize_t i, Py_ssize_t m) noexcept nogil:
         """Columns changed_buffer[:m] of w += coef_buffer[:m] times the features of example i."""
         self.potentials.nodes.scatter(i, m, &self.changed_buffer[0], &self.coef_buffer[0],
                                       &self.w_view[0] + self.potentials.node_start)
+
+    cdef void fetch(self, const int64_t* order, Py_ssize_t left) noexcept nogil:
+        # Lists and rows are scattered in memory: prefetch them some visits ahead.
+        if left > 6:
+            SS_PREFETCH(&self.blocks[order[6]])
+        if left > 3:
+            SS_PREFETCH(self.blocks[order[3]].entries)
+        if left > 2 and self.potentials.nodes.indptr != NULL:
+            self._prefetch_row(order[2])
 
     cdef inline void _prefetch_row(self, Py_ssize_t i) noexcept nogil:
         """Prefetch the first entries of a CSR row; hardware prefetches the others."""
@@ -345,7 +238,7 @@ cdef class SimplexLoop(DualLoop):
             SS_PREFETCH(self.potentials.nodes.f64 + start + 8)
             SS_PREFETCH(self.potentials.nodes.f64 + start + 16)
 
-    cdef int visit(self, Py_ssize_t i, bint full, double min_gain) except -1 nogil:
+    cdef long visit(self, Py_ssize_t i, bint full, double min_gain) except -1 nogil:
         cdef double* theta = &self.theta_buffer[0]      # of the candidate labels, best 0
         cdef double* old = &self.old_buffer[0]          # their weights
         cdef double* q = &self.q_buffer[0]
@@ -365,7 +258,7 @@ cdef class SimplexLoop(DualLoop):
         if full:
             self.gaps_view[i] = gap
         if gap <= min_gain or block.share == 0:
-            return 0
+            return full
         if curvature > 0:
             inverse = 1 / curvature
             for j in range(m):
@@ -380,9 +273,10 @@ cdef class SimplexLoop(DualLoop):
                 left -= q[j]
         self._move(i, m)
         if full:
-            return self._keep(i, block, m, curvature * (tau - MARGIN))
+            self._keep(i, block, m, curvature * (tau - MARGIN))
+            return 1
         for j in range(block.count):
-            block.entries[j].weight = q[j]
+            block.entries[j].value = q[j]
         return 0
 
     cdef Py_ssize_t _all_labels(self, Py_ssize_t i, const Block* block,
@@ -408,8 +302,8 @@ cdef class SimplexLoop(DualLoop):
         if curvature > 0:
             for j in range(block.count):
                 entry = &block.entries[j]
-                if entry.weight > 0:
-                    bound += entry.weight + (theta[entry.y] - top) / curvature
+                if entry.value > 0:
+                    bound += entry.value + (theta[entry.index] - top) / curvature
                     members += 1
             if dense[truth] > 0:
                 bound += dense[truth] + (theta[truth] - top) / curvature
@@ -425,7 +319,7 @@ cdef class SimplexLoop(DualLoop):
                 theta[m] = x
                 m += 1
         for j in range(block.count):
-            dense[block.entries[j].y] = 0
+            dense[block.entries[j].index] = 0
         dense[truth] = 0
         return m
 
@@ -438,12 +332,12 @@ cdef class SimplexLoop(DualLoop):
         cdef Py_ssize_t j, m = block.count + 1
         cdef double top, rest = 1
         for j in range(block.count):
-            label[j] = block.entries[j].y
+            label[j] = block.entries[j].index
             gain[j] = block.entries[j].b
-            self.old_buffer[j] = block.entries[j].weight
-            rest -= block.entries[j].weight
+            self.old_buffer[j] = block.entries[j].value
+            rest -= block.entries[j].value
         label[m - 1] = block.truth
-        gain[m - 1] = block.truth_b
+        gain[m - 1] = block.base
         self.old_buffer[m - 1] = rest if rest > SMALLEST else 0
         if GATHER_BELOW * m < self.potentials.node_size:
             self.potentials.nodes.gather(
@@ -484,7 +378,7 @@ cdef class SimplexLoop(DualLoop):
         """Keep the candidates with weight, and others whose scores are at least `near`."""
         cdef Py_ssize_t j, idle = 0
         cdef Entry* entry
-        self._reserve(i, m)
+        self.make_room(i, m)
         block.count = 0
         for j in range(m):
             if self.label_buffer[j] == block.truth:
@@ -494,7 +388,7 @@ cdef class SimplexLoop(DualLoop):
                     continue
                 idle += 1
             entry = &block.entries[block.count]
-            entry.weight, entry.b = self.q_buffer[j], self.gain_buffer[j]
-            entry.y = self.label_buffer[j]
+            entry.value, entry.b = self.q_buffer[j], self.gain_buffer[j]
+            entry.index = self.label_buffer[j]
             block.count += 1
         return 0

@@ -2,6 +2,7 @@
 
 from libc.stdint cimport int32_t, int64_t
 from libc.stdlib cimport free, realloc
+from structsolve.utils.allocate cimport allocated
 from ..potentials.linear cimport LinearPotentials
 from ..surrogates.base cimport Cut, Surrogate
 from ._batches cimport BatchLoop, doubles, integers
@@ -44,14 +45,11 @@ cdef class VisitLoop(DualLoop):
         cdef Py_ssize_t theta = self.potentials.max_theta + 8, cuts = self.max_cuts + 8, k
         cdef Py_ssize_t entries = self.surrogate.max_entries + 1
         cdef Space* space
-        cdef void* memory
         BatchLoop.reserve(self, n, threads, batch)
         owners = self.owners
         if threads > self.n_spaces:
-            memory = realloc(self.spaces, threads * sizeof(Space))
-            if memory == NULL:
-                raise MemoryError(f"no memory for {threads} threads")
-            self.spaces = <Space*>memory
+            self.spaces = <Space*>allocated(
+                realloc(self.spaces, threads * sizeof(Space)), b"so many threads")
             while self.n_spaces < threads:
                 space = &self.spaces[self.n_spaces]
                 space.theta, space.u = doubles(theta, owners), doubles(theta, owners)

@@ -14,24 +14,18 @@ import numpy as np
 cimport numpy as cnp
 from cpython.bytes cimport PyBytes_AS_STRING, PyBytes_FromStringAndSize, PyBytes_GET_SIZE
 from cpython.long cimport PyLong_AsLongLongAndOverflow, PyLong_CheckExact
-from cpython.ref cimport Py_INCREF, PyTypeObject
 from libc.math cimport fabs, isfinite
 from libc.stdint cimport int32_t, int64_t
-from libc.stdlib cimport free, malloc, qsort, realloc
+from libc.stdlib cimport free, qsort, realloc
 from libc.string cimport memcmp, memcpy, memset
+from structsolve.utils.allocate cimport allocated
+from structsolve.utils.new_array cimport view_of
 from ..operators cimport Operator
 from ..part_layout cimport PartLayout
 
 from .node_space import NodeSpace
 
 cnp.import_array()
-
-cdef extern from "numpy/arrayobject.h":
-    object PyArray_NewFromDescr(PyTypeObject* subtype, cnp.dtype descr, int ndim,
-                                cnp.npy_intp* shape, cnp.npy_intp* strides, void* data, int flags,
-                                object like)
-    int PyArray_SetBaseObject(cnp.ndarray array, object base) except -1
-    void PyArray_CLEARFLAGS(cnp.ndarray array, int flags)
 
 cdef enum:
     SLOTS = 16              # number of cached labels, by example
@@ -60,13 +54,10 @@ cdef class Vector:
         free(self.entry)
 
     cdef int push(self, Py_ssize_t index, double value) except -1:
-        cdef Entry* grown
         if self.n == self.room:
             self.room = 2 * self.room if self.room else ROOM
-            grown = <Entry*>realloc(self.entry, self.room * sizeof(Entry))
-            if grown == NULL:
-                raise MemoryError()
-            self.entry = grown
+            self.entry = <Entry*>allocated(
+                realloc(self.entry, self.room * sizeof(Entry)), b"the parts of a label")
         self.entry[self.n].index, self.entry[self.n].value = <int>index, value
         self.entry[self.n].order = <int>self.n
         self.n += 1
@@ -162,14 +153,8 @@ cdef class Place:
         cdef int skip = 1 if self.kind == SHARED else 0, ndim = self.ndim + 1 - skip
         memcpy(dims, self.dims, sizeof(dims))
         dims[0] = rows
-        cdef cnp.dtype double_type = flat.dtype
-        Py_INCREF(double_type)  # the view owns this one
-        view = PyArray_NewFromDescr(
-            <PyTypeObject*>cnp.ndarray, double_type, ndim, dims + skip, self.strides + skip,
-            cnp.PyArray_BYTES(flat) + 8 * start, 0, None)
-        Py_INCREF(flat)  # and this one
-        PyArray_SetBaseObject(view, flat)
-        return view
+        return view_of(
+            flat, ndim, dims + skip, self.strides + skip, cnp.PyArray_BYTES(flat) + 8 * start, 0)
 
 
 cdef class Adapter:
@@ -507,5 +492,5 @@ cdef object read_array(const double* x, Py_ssize_t size):
     cdef cnp.npy_intp n = size
     copy = cnp.PyArray_SimpleNew(1, &n, cnp.NPY_DOUBLE)
     memcpy(cnp.PyArray_DATA(copy), x, size * sizeof(double))
-    PyArray_CLEARFLAGS(copy, cnp.NPY_ARRAY_WRITEABLE)
+    cnp.PyArray_CLEARFLAGS(copy, cnp.NPY_ARRAY_WRITEABLE)
     return copy

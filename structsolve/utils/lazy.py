@@ -1,14 +1,10 @@
-"""Names of a package whose modules are imported at first use, and packages that moved."""
+"""Names of a package whose modules are imported at first use, and names that moved."""
 
 from __future__ import annotations
 
 import importlib
-import importlib.abc
-import importlib.machinery
-import importlib.util
-import sys
 import warnings
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from typing import Any
 
 
@@ -64,44 +60,3 @@ def moved(old: str, new: str, *names: str) -> Callable[[str], Any]:
         return value
 
     return getattribute
-
-
-class _Moved(importlib.abc.MetaPathFinder, importlib.abc.Loader):
-    """Finds the modules of a former package where they are now, and warns."""
-
-    def __init__(self, old: str, new: Sequence[str]) -> None:
-        self.old, self.new = old, new
-
-    def find_spec(self, name: str, path: Any = None, target: Any = None) -> Any:
-        own = name.startswith(f"{self.old}.")
-        return importlib.machinery.ModuleSpec(name, self) if own else None
-
-    def create_module(self, spec: Any) -> Any:
-        places = [package + spec.name[len(self.old) :] for package in self.new]
-        place = next((p for p in places if importlib.util.find_spec(p)), places[0])
-        warnings.warn(f"{spec.name} is {place} now", FutureWarning, stacklevel=2)
-        module = importlib.import_module(place)
-        self.spec = module.__spec__
-        return module
-
-    def exec_module(self, module: Any) -> None:
-        module.__spec__ = self.spec  # importlib has set that of the former name
-
-
-def moved_package(old: str, *new: str) -> list[str]:
-    """Let imports of a former package's modules find them where they are now, with a warning.
-
-    Parameters
-    ----------
-    old : str
-        The name of the former package.
-    *new : str
-        Names of those that have its modules now.
-
-    Returns
-    -------
-    list of str
-        The former package's ``__path__``.
-    """
-    sys.meta_path.append(_Moved(old, new))
-    return []

@@ -7,6 +7,7 @@ from libc.math cimport fabs
 from libc.stdint cimport int32_t, int64_t, uint16_t
 from libc.stdlib cimport calloc, free, malloc
 from libc.string cimport memmove
+from structsolve.utils.allocate cimport allocated
 
 from structsolve.plugins.extreme.weights.feature_rows cimport room_for
 from structsolve.utils.arrays import check_counts, check_finite, checked_array
@@ -69,9 +70,7 @@ cdef class NodeSums:
         self.n_features, self.n_nodes, self.n_entries = n_features, n_nodes, 0
         self.blocks = (n_nodes - 1) // WIDTH + 1
         self.place, self.missing = np.zeros(n_nodes, np.int32), np.zeros(n_nodes, np.int32)
-        self.lists = <Sums*>calloc(n_features * self.blocks, sizeof(Sums))
-        if self.lists == NULL:
-            raise MemoryError(f"no memory for the weights of {n_features} features")
+        self.lists = <Sums*>allocated(calloc(n_features * self.blocks, sizeof(Sums)), b"weights")
 
     def __dealloc__(self):
         self._free()
@@ -164,12 +163,8 @@ cdef class NodeSums:
         cdef char* block = own.block
         cdef bint beyond = False
         if room != old:
-            block = <char*>malloc(ENTRY * room)
-            if block == NULL:
-                with gil:
-                    raise MemoryError(
-                        "no memory is left for the weights; use fewer passes or a larger alpha"
-                    )
+            block = <char*>allocated(
+                malloc(ENTRY * room), b"more weights; use fewer passes or a larger alpha")
         for k in range(n):
             move(block, room, own.block, old, self.place[k], end, n - k)
             end = self.place[k]
@@ -252,9 +247,7 @@ cdef class NodeSums:
             free(own.block)
             own.block, own.size = NULL, 0
             if count[j]:
-                own.block = <char*>malloc(ENTRY * room_for(count[j]))
-                if own.block == NULL:
-                    raise MemoryError(f"no memory for {size} weights")
+                own.block = <char*>allocated(malloc(ENTRY * room_for(count[j])), b"weights")
             own.size = <int32_t>count[j]
             self.n_entries += count[j]
             for e in range(count[j]):

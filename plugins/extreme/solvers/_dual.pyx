@@ -12,6 +12,7 @@ import numpy as np
 from libc.math cimport INFINITY, fabs
 from libc.stdint cimport int32_t, int64_t, uint32_t
 from libc.stdlib cimport free, malloc
+from structsolve.utils.allocate cimport allocated
 from structsolve.plugins.extreme.solvers._block_steps cimport CRF, SQUARED_HINGE, block_step, dual_term, value_bounds
 from structsolve.plugins.extreme.weights.weight_table cimport SS_PREFETCH, Row, WeightTable, add, find, hashed, prefetch
 
@@ -107,9 +108,8 @@ cdef class DualAscent:
             self.norms[i] = total
             self.longest = max(self.longest, indptr[i + 1] - indptr[i])
         self.idle, self.wait = np.zeros(self.n, np.int8), np.zeros(self.n, np.int8)
-        self.places = <float**>malloc((self.longest + 1) * (most + 1) * sizeof(float*))
-        if self.places == NULL:
-            raise MemoryError("no memory for the places of an example's weights")
+        self.places = <float**>allocated(
+            malloc((self.longest + 1) * (most + 1) * sizeof(float*)), b"an example's weights")
         self.keep(np.zeros(self.n + 1, np.int64), np.zeros(0, np.int32), np.zeros(0, np.float32))
 
     def __dealloc__(self):

@@ -11,6 +11,7 @@ from libc.math cimport INFINITY
 from libc.stdint cimport int32_t, int64_t, uint32_t, uint64_t
 from libc.stdlib cimport calloc, free
 from libc.string cimport memset
+from structsolve.utils.allocate cimport allocated
 
 from structsolve.utils.arrays import check_numbers, check_offsets
 from structsolve.plugins.extreme.weights.feature_lists import flat
@@ -18,6 +19,7 @@ from structsolve.plugins.extreme.weights.weight_table cimport Row, find, find_or
 
 # So many classes that no table grows dense: only features listed in `dense` are.
 cdef int32_t TABLES = 2147483647
+cdef const char* LEFT = b"the weights; use fewer features or classes"
 
 
 cdef extern from "math.h" nogil:
@@ -135,24 +137,18 @@ cdef class SoftmaxWeights:
         self.width = self.head + (self.block if self.blocks else 0)
         self.width = (self.width + SS_LANES - 1) // SS_LANES * SS_LANES
         self.rounding, self.seed, self.scale = rounding, seed, 1.0
-        self.tables = <Row*>calloc(max(self.n_features, 1), sizeof(Row))
-        self.gradients = <Gradient*>calloc(self.batch, sizeof(Gradient))
+        self.tables = <Row*>allocated(calloc(max(self.n_features, 1), sizeof(Row)), LEFT)
+        self.gradients = <Gradient*>allocated(calloc(self.batch, sizeof(Gradient)), LEFT)
         stride = self.width + 2 * SS_LANES
-        self.parts = <float*>calloc(self.batch, stride * sizeof(float))
-        self.rounded = <float*>calloc(self.batch, stride * sizeof(float))
-        self.ids = <int32_t*>calloc(self.batch, stride * sizeof(int32_t))
-        if self.tables == NULL or self.gradients == NULL or self.parts == NULL:
-            raise MemoryError("no memory is left for the weights")
-        if self.rounded == NULL or self.ids == NULL:
-            raise MemoryError("no memory is left for the weights")
+        self.parts = <float*>allocated(calloc(self.batch, stride * sizeof(float)), LEFT)
+        self.rounded = <float*>allocated(calloc(self.batch, stride * sizeof(float)), LEFT)
+        self.ids = <int32_t*>allocated(calloc(self.batch, stride * sizeof(int32_t)), LEFT)
         for s in range(self.batch):
             self.gradients[s].part = self.parts + s * stride + SS_LANES
             self.gradients[s].rounded = self.rounded + s * stride
             self.gradients[s].ids = self.ids + s * stride
         for f in np.flatnonzero(dense):
-            self.tables[f].dense = <float*>calloc(self.n_classes, sizeof(float))
-            if self.tables[f].dense == NULL:
-                raise MemoryError("no memory is left for the weights of frequent features")
+            self.tables[f].dense = <float*>allocated(calloc(self.n_classes, sizeof(float)), LEFT)
             self.tables[f].capacity = self.tables[f].size = <int32_t>self.n_classes
         self.made = True
 
@@ -469,7 +465,5 @@ cdef class SoftmaxWeights:
         for f in range(self.n_features):
             for j in range(start[f], start[f + 1]):
                 weight = find_or_make(&self.tables[f], number[j], TABLES)
-                if weight == NULL:
-                    raise MemoryError("no memory is left for the weights")
-                weight[0] = value[j]
+                (<float*>allocated(weight, LEFT))[0] = value[j]
         self.scale = scale

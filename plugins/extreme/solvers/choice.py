@@ -20,6 +20,9 @@ from structsolve.plugins.extreme.weights.postings import Postings
 from structsolve.solvers.checkpoint import Checkpoint
 from structsolve.utils.params import check_count, check_types, parameters
 
+# Rows on which a trial is judged.
+MOST_HELD_OUT = 3000
+
 
 @parameters
 class SelfChoice(ExtremeSolver):
@@ -32,8 +35,8 @@ class SelfChoice(ExtremeSolver):
 
     Parameters
     ----------
-    n_train, n_held_out : int, default=1000, 3000
-        Rows of the trial; at most a third of a smaller problem is held out.
+    n_train : int, default=1000
+        Rows of the trial, which is judged on 3000 others; at most a third of a smaller problem.
     machines : OneVsSome or None
         None for its defaults.
     softmax : SampledSoftmax or None
@@ -56,7 +59,6 @@ class SelfChoice(ExtremeSolver):
     unit_rows = True
 
     n_train: int = 1000
-    n_held_out: int = 3000
     machines: Any = None
     softmax: Any = None
 
@@ -65,8 +67,7 @@ class SelfChoice(ExtremeSolver):
     ) -> ExtremeResult:
         """Train; see :meth:`ExtremeSolver.fit`.  The chosen solver writes the checkpoint."""
         check_types(self, "SelfChoice: ")
-        for name in ("n_train", "n_held_out"):
-            check_count(name, getattr(self, name))
+        check_count("n_train", self.n_train)
         if problem.surrogate != "auto":
             raise ValueError(
                 f"surrogate is {problem.surrogate!r}, expected 'auto' for the solver 'choice'; "
@@ -130,7 +131,7 @@ class SelfChoice(ExtremeSolver):
         """A small problem, held-out rows and their classes; -1 for unknown classes."""
         known = np.flatnonzero(problem.shares > 0)
         rows = np.random.default_rng(problem.seed).permutation(known)
-        held = min(self.n_held_out, max(1, len(rows) // 3))
+        held = min(MOST_HELD_OUT, max(1, len(rows) // 3))
         train, rest = rows[held : held + self.n_train], rows[:held]
         if not len(train):
             train = rest

@@ -14,12 +14,15 @@ from structsolve.utils.params import check_count
 if TYPE_CHECKING:
     from scipy import sparse
 
+# Share of changed classes at which the graph is built again.
+STALE = 0.5
+
 
 class GraphRivals(RivalIndex):
     """Find classes on a walk through a graph of classes and score them exactly; needs nmslib.
 
     The graph is built from the weights at :meth:`start`, which solvers call once a pass, and again
-    when a share of the classes has changed.  In between, the graph may be out of date, but scores
+    when half of the classes have changed.  In between, the graph may be out of date, but scores
     use the current weights.
 
     Parameters
@@ -28,8 +31,6 @@ class GraphRivals(RivalIndex):
         Edges of each added class.
     walk : int, default=100
         Classes kept on a walk ("ef"); at most these are scored exactly.
-    rebuild : float, default=0.5
-        Share of changed classes at which the graph is rebuilt; 1 rebuilds once all have changed.
 
     Notes
     -----
@@ -39,23 +40,19 @@ class GraphRivals(RivalIndex):
     --------
     >>> from structsolve.plugins.extreme.solvers.rivals import make_rivals
     >>> make_rivals("graph:20")
-    GraphRivals(neighbors=20, walk=100, rebuild=0.5)
+    GraphRivals(neighbors=20, walk=100)
     """
 
     name = "graph"
 
-    def __init__(self, neighbors: int = 10, walk: int = 100, rebuild: float = 0.5):
+    def __init__(self, neighbors: int = 10, walk: int = 100):
         self.neighbors = neighbors
         self.walk = walk
-        self.rebuild = rebuild
 
     def check(self) -> None:
         """Raise ValueError for invalid settings."""
         check_count("neighbors", self.neighbors)
         check_count("walk", self.walk)
-        number = isinstance(self.rebuild, (int, float)) and not isinstance(self.rebuild, bool)
-        if not number or not 0 < self.rebuild <= 1:
-            raise ValueError(f"rebuild is {self.rebuild!r}, expected a number above 0, at most 1")
 
     def memory(self, n_features: int, n_classes: int) -> int:
         """Return the bytes of the edges, without the copy of the weights."""
@@ -102,7 +99,7 @@ class GraphRivals(RivalIndex):
     ) -> Answer:
         """Return the best classes that a walk visits; see :meth:`RivalIndex.rivals`."""
         n_classes = self._weights.n_classes
-        if self._stale.sum() >= self.rebuild * n_classes:
+        if self._stale.sum() >= STALE * n_classes:
             self._build()
         n, m = X.shape[0], max(self.walk, k + 1)
         ids = np.full((n, m + k + 1), -1, np.int32)

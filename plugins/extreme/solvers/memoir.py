@@ -51,8 +51,6 @@ class Memoir(ExtremeSolver):
     primal_rows : int or None, default=1000
         Rows, drawn once, for the estimate of the primal in records; with None, all rows, which
         gives a bound.
-    check_rows : int, default=10
-        Rows per pass whose rivals are compared with a full scan, to detect wrong bounds.
 
     Notes
     -----
@@ -97,7 +95,6 @@ class Memoir(ExtremeSolver):
     k: int = 1
     averaging: bool = False
     primal_rows: int | None = 1000
-    check_rows: int = 10
 
     def fit(
         self, problem: ExtremeProblem, after: After = None, checkpoint: Checkpoint | None = None

@@ -26,6 +26,8 @@ if TYPE_CHECKING:
 BYTES_GROWING, BYTES_FROZEN = 12, 8
 # Maximum first step, well below the float32 limit.
 MOST_STEP = 1e30
+# Rows per pass whose rivals are compared with a full scan, to detect wrong bounds.
+CHECKED = 10
 # What a checkpoint holds as it is.
 KEPT = ("t", "history", "missed", "mass", "start_norm", "seconds")
 
@@ -82,7 +84,7 @@ class MemoirRun:
             raise ValueError("Memoir: averaging is True, expected False with penalty='l1'")
         check_count("Memoir: k", solver.k)
         self.k = min(int(solver.k), n_classes - 1)
-        for name in ("n_iter", "primal_rows", "check_rows"):
+        for name in ("n_iter", "primal_rows"):
             if getattr(solver, name) is not None:
                 check_count(f"Memoir: {name}", getattr(solver, name))
         self.batch = _batch(solver.batch, n_classes, self.n)
@@ -237,7 +239,7 @@ class MemoirRun:
         self.index.batch(t)
         answer = ask_rivals(self.index, W, X, y, self.k, examples=rows)
         if check:
-            some = slice(0, self.solver.check_rows)
+            some = slice(0, CHECKED)
             few = (answer[0][some], answer[1][some], answer[2][some])
             check_rivals(self.index, W, X[some], y[some], few, rows[some])
         ids, scores, bounds = answer

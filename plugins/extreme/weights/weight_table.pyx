@@ -5,6 +5,7 @@ import numpy as np
 from libc.math cimport fabs
 from libc.stdint cimport int32_t, int64_t
 from libc.stdlib cimport calloc, free, malloc
+from structsolve.utils.allocate cimport allocated
 
 from structsolve.utils.arrays import check_numbers, check_offsets
 
@@ -62,11 +63,8 @@ cdef float* find_or_make(Row* row, int32_t c, int32_t n_classes) noexcept nogil:
 
 
 cdef int add(Row* row, int32_t c, float v, int32_t n_classes) except -1 nogil:
-    cdef float* place = find_or_make(row, c, n_classes)
-    if place == NULL:
-        with gil:
-            raise MemoryError("no memory for weights; use fewer rivals, or a larger alpha")
-    place[0] += v
+    cdef void* place = find_or_make(row, c, n_classes)
+    (<float*>allocated(place, b"weights; use fewer rivals, or a larger alpha"))[0] += v
     return 0
 
 
@@ -80,9 +78,7 @@ cdef class WeightTable:
                 "and a class"
             )
         self.n_features, self.n_classes = n_features, n_classes
-        self.rows = <Row*>calloc(n_features + 1, sizeof(Row))
-        if self.rows == NULL:
-            raise MemoryError(f"no memory for {n_features} features")
+        self.rows = <Row*>allocated(calloc(n_features + 1, sizeof(Row)), b"so many features")
 
     def __dealloc__(self):
         cdef Py_ssize_t f

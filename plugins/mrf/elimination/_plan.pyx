@@ -9,6 +9,7 @@ from libc.math cimport INFINITY, exp, log
 from libc.stdint cimport uint64_t
 from libc.stdlib cimport calloc, free, malloc
 from libc.string cimport memcpy, memset
+from structsolve.utils.allocate cimport allocated
 
 from structsolve.plugins.mrf.tables._model cimport GraphModel, Model, other_end
 from structsolve.plugins.mrf.tables._shape cimport GraphShape
@@ -294,9 +295,8 @@ cdef int make_plan(const Model* model, double most_table, double most_entries, b
     plan.n = n
     if n > MOST_NODES:
         return 0
-    memory = <char*>malloc((n * W + W + 3 * n) * sizeof(uint64_t) + 3 * n * sizeof(int))
-    if memory == NULL:
-        raise MemoryError("no memory for the neighbours of nodes")
+    memory = <char*>allocated(
+        malloc((n * W + W + 3 * n) * sizeof(uint64_t) + 3 * n * sizeof(int)), b"a graph's nodes")
     graph.n, graph.words = n, W
     graph.near = <uint64_t*>memory
     graph.left = graph.near + n * W
@@ -355,9 +355,7 @@ cdef class Plans:
             raise TypeError("graphs is None, expected a GraphShape or a GraphModel")
         cdef Py_ssize_t g, count = 1 if shape is None else shape.n_graphs
         cdef Model model
-        self.plans = <Plan*>calloc(count + 1, sizeof(Plan))
-        if self.plans == NULL:
-            raise MemoryError("no memory for plans")
+        self.plans = <Plan*>allocated(calloc(count + 1, sizeof(Plan)), b"plans")
         self.graphs, self.keep, self.count = graphs, keep, count
         for g in range(count):
             model = single.model if shape is None else shape.graph(g)

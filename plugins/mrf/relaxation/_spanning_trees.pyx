@@ -8,6 +8,7 @@ equal.  Their number is near the least possible, the arboricity.
 import numpy as np
 
 from libc.stdlib cimport calloc, free
+from structsolve.utils.allocate cimport allocated
 
 from structsolve.plugins.mrf.tables._model cimport Model, other_end
 from structsolve.plugins.mrf.tables._shape cimport GraphShape
@@ -77,9 +78,7 @@ cdef class SpanningTrees:
     def __cinit__(self, GraphShape shape not None):
         cdef Py_ssize_t g
         cdef Model model
-        self.trees = <Trees*>calloc(shape.n_graphs + 1, sizeof(Trees))
-        if self.trees == NULL:
-            raise MemoryError("no memory for spanning trees")
+        self.trees = <Trees*>allocated(calloc(shape.n_graphs + 1, sizeof(Trees)), b"spanning trees")
         self.shape, self.owners = shape, []
         for g in range(shape.n_graphs):
             model = shape.graph(g)

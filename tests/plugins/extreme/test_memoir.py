@@ -370,7 +370,6 @@ def test_memory_is_told_before_it_is_taken():
         ({"eta_step": -0.1}, "eta_step is -0.1, expected 'auto' or a finite number of at least 0"),
         ({"eta0": 50.0, "eta_step": 0.02}, "alpha [*] eta0 .* is 2.45098, expected less than 1"),
         ({"k": 0}, "k is 0, expected an integer of at least 1"),
-        ({"check_rows": 0}, "check_rows is 0"),
         ({"averaging": True, "l1": True}, "averaging is True, expected False with penalty='l1'"),
     ],
 )

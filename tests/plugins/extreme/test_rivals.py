@@ -111,7 +111,6 @@ def test_random_rivals_are_uniform_and_depend_on_the_batch_alone():
         ("lsh:0", "bits is 0, expected an integer from 1 to 1024"),
         ("lsh:64,0", "candidates is 0"),
         ("graph:0", "neighbors is 0"),
-        ("graph:rebuild=0", "rebuild is 0, expected a number above 0, at most 1"),
         ("random:0", "k is 0, expected an integer of at least 1"),
         ("random:1.5", "k is 1.5"),
         ("certifed", r"'certifed' .did you mean 'certified'\?.; known: \['certified', "),

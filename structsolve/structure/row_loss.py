@@ -1,4 +1,0 @@
-# The former place of RowLoss.
-from structsolve.utils.lazy import moved
-
-__getattr__ = moved(__name__, "structsolve.plugins.latent.row_loss")
