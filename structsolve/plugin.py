@@ -2,7 +2,7 @@
 
 >>> from structsolve.plugin import CONTRACT, Structure, hookimpl
 >>> CONTRACT, Structure.__name__
-('1.2', 'Structure')
+('1.3', 'Structure')
 """
 
 from __future__ import annotations

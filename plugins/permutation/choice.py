@@ -45,6 +45,8 @@ def better_weights(X: Any, ranks: np.ndarray, sample_weight: Any = None) -> str:
     >>> better_weights(X, scores.argsort(axis=1).argsort(axis=1))
     'scores'
     >>> better_weights(X, (scores[:, :1] > 0) * np.array([2, 0, -2, 0]) + np.array([0, 1, 2, 3]))
+    'smooth'
+    >>> better_weights(X, np.where(scores[:, :1] > 0, [0, 1, 2, 3], [3, 1, 2, 0]))
     'matrix'
     """
     from structsolve.plugins.permutation.assign import assign  # compiled: not to list structures
