@@ -7,6 +7,9 @@ from libc.string cimport memcpy, memset
 from .features cimport FeatureRows
 from .linear cimport NODE, LinearPotentials
 
+cdef enum:
+    ALONE = -1      # the state of an entry that is no node's
+
 
 cdef class MixedPotentials(LinearPotentials):
     """Linear potentials whose node parts score ``<x, u> M`` along their last axis.
@@ -50,22 +53,32 @@ cdef class MixedPotentials(LinearPotentials):
         return mixed_rows(rows, M, self.stride)
 
     cdef Py_ssize_t axis(self, Py_ssize_t i, Py_ssize_t nnz, const int* index, int* states,
-                         int* entries, Py_ssize_t* n_entries) noexcept nogil:
+                         int* entries, Py_ssize_t* n) noexcept nogil:
         cdef Py_ssize_t k = 1, s
         cdef Py_ssize_t position = index[0] - self.shared_size
         cdef int first
-        n_entries[0] = 0
         if self._place(i, index[0]).kind != NODE:
+            states[0], entries[0], n[0] = ALONE, index[0], 1
             return 1
-        states[0] = <int>(position % self.stride)
+        states[0], n[0] = <int>(position % self.stride), self.size
         first = index[0] - states[0]
         for s in range(self.size):
             entries[s] = <int>(first + s)
-        n_entries[0] = self.size
         while k < nnz and k < MOST_MIXED and first <= index[k] < first + self.size:
             states[k] = index[k] - first
             k += 1
         return k
+
+    cdef Py_ssize_t spread(self, Py_ssize_t i, Py_ssize_t nnz, const int* index,
+                           const double* value, const double[:, ::1] M, double coef, int* entries,
+                           double* coefs, Py_ssize_t* n) noexcept nogil:
+        cdef int[MOST_MIXED] states
+        cdef Py_ssize_t m = self.axis(i, nnz, index, states, entries, n)
+        if states[0] == ALONE:
+            coefs[0] = coef * value[0]
+        else:
+            combine(m, n[0], states, value, M, coef, coefs)
+        return m
 
     cdef void score(self, Py_ssize_t i, const double* w, double scale,
                     double* theta) noexcept nogil:
@@ -81,25 +94,19 @@ cdef class MixedPotentials(LinearPotentials):
 
     cdef void add(self, Py_ssize_t i, Py_ssize_t nnz, const int* index, const double* value,
                   double coef, double* w) noexcept nogil:
-        cdef Py_ssize_t m, n, j = 0
-        cdef int[MOST_MIXED] states, entries
+        cdef Py_ssize_t n, j = 0
+        cdef int[MOST_MIXED] entries
         cdef double[MOST_MIXED] coefs
         while j < nnz:
-            m = self.axis(i, nnz - j, index + j, states, entries, &n)
-            if n:
-                combine(m, n, states, value + j, self.mix, coef, coefs)
-                LinearPotentials.add(self, i, n, entries, coefs, 1, w)
-            else:
-                LinearPotentials.add(self, i, 1, index + j, value + j, coef, w)
-            j += m
+            j += self.spread(i, nnz - j, index + j, value + j, self.mix, coef, entries, coefs, &n)
+            LinearPotentials.add(self, i, n, entries, coefs, 1, w)
 
     cdef void clear(self, Py_ssize_t i, Py_ssize_t nnz, const int* index, double* w) noexcept nogil:
-        cdef Py_ssize_t m, n, j = 0
+        cdef Py_ssize_t n, j = 0
         cdef int[MOST_MIXED] states, entries
         while j < nnz:
-            m = self.axis(i, nnz - j, index + j, states, entries, &n)
-            LinearPotentials.clear(self, i, n if n else 1, &entries[0] if n else index + j, w)
-            j += m
+            j += self.axis(i, nnz - j, index + j, states, entries, &n)
+            LinearPotentials.clear(self, i, n, entries, w)
 
     cdef void scores(self, Py_ssize_t i, Py_ssize_t nnz, const int* index, const double* w,
                      double* out) noexcept nogil:
@@ -108,40 +115,34 @@ cdef class MixedPotentials(LinearPotentials):
         cdef double[MOST_MIXED] values
         while j < nnz:
             m = self.axis(i, nnz - j, index + j, states, entries, &n)
-            if n:
-                LinearPotentials.scores(self, i, n, entries, w, values)
+            LinearPotentials.scores(self, i, n, entries, w, values)
+            if states[0] == ALONE:
+                out[j] = values[0]
+            else:
                 for k in range(m):
                     out[j + k] = 0
                     for s in range(n):
                         out[j + k] += self.mix[states[k], s] * values[s]
-            else:
-                LinearPotentials.scores(self, i, 1, index + j, w, out + j)
             j += m
 
     cdef void add_gram(self, Py_ssize_t i, Py_ssize_t nnz, const int* index,
                        const double* value, double coef, double* u,
                        double* scratch) noexcept nogil:
-        cdef Py_ssize_t m, n, j = 0
-        cdef int[MOST_MIXED] states, entries
+        cdef Py_ssize_t n, j = 0
+        cdef int[MOST_MIXED] entries
         cdef double[MOST_MIXED] coefs
         while j < nnz:
-            m = self.axis(i, nnz - j, index + j, states, entries, &n)
-            if n:
-                combine(m, n, states, value + j, self.square, coef, coefs)
-                LinearPotentials.add_gram(self, i, n, entries, coefs, 1, u, scratch)
-            else:
-                LinearPotentials.add_gram(self, i, 1, index + j, value + j, coef, u, scratch)
-            j += m
+            j += self.spread(i, nnz - j, index + j, value + j, self.square, coef, entries, coefs,
+                             &n)
+            LinearPotentials.add_gram(self, i, n, entries, coefs, 1, u, scratch)
 
     cdef void move_gram(self, Py_ssize_t i, Py_ssize_t nnz, const int* index, double coef,
                         double* u, double* theta) noexcept nogil:
-        cdef Py_ssize_t m, n, j = 0
+        cdef Py_ssize_t n, j = 0
         cdef int[MOST_MIXED] states, entries
         while j < nnz:
-            m = self.axis(i, nnz - j, index + j, states, entries, &n)
-            LinearPotentials.move_gram(self, i, n if n else 1, &entries[0] if n else index + j,
-                                       coef, u, theta)
-            j += m
+            j += self.axis(i, nnz - j, index + j, states, entries, &n)
+            LinearPotentials.move_gram(self, i, n, entries, coef, u, theta)
 
 
 def mixed_rows(rows, M, stride):

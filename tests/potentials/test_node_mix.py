@@ -3,12 +3,13 @@
 import numpy as np
 import pytest
 from checks import refused
+from potential_cases import adjoint_agrees
 from reference.objectives import optimum
 from scipy import sparse
 
 import structsolve
 from structsolve import StructuredSVM
-from structsolve.potentials.calls import add, add_gram, dot, score
+from structsolve.potentials.calls import score
 from structsolve.potentials.linear import LinearPotentials
 from structsolve.potentials.mercer import Kernel
 from structsolve.potentials.mixed import MixedPotentials
@@ -64,15 +65,7 @@ def test_operations_agree_with_mixed_weights(K, budget, as_sparse):
         real = np.flatnonzero(theta)  # parts that are no padding
         for index in (rng.choice(real, 20), np.sort(rng.choice(real, 7)), real):
             index, value = index.astype(np.int32), rng.normal(size=len(index))
-            p = np.zeros(theta.size)
-            np.add.at(p, index, value)
-            assert dot(mixed, i, index, value, w) == pytest.approx(p @ theta / 2, abs=1e-11)
-            adjoint = np.zeros(layout.dim)
-            add(mixed, i, index, value, 1.0, adjoint)
-            assert adjoint @ w == pytest.approx(p @ theta / 2, abs=1e-11)
-            u = np.zeros(theta.size)
-            add_gram(mixed, i, index, value, 1.5, u)
-            np.testing.assert_allclose(u, score(mixed, i, adjoint, 1.5), atol=1e-10)
+            adjoint_agrees(mixed, i, w, theta / 2, index, value, 1e-10, 1e-11)
 
 
 def train(problem, alpha, solver, passes=3000, tol=1e-6):
