@@ -7,6 +7,11 @@ from libc.string cimport memcpy, memset
 from .features cimport FeatureRows
 from .linear cimport NODE, LinearPotentials
 
+from ..utils.arrays import real_array
+
+# The least eigenvalue of a metric beside the largest: below it, an inverse is rounding.
+ROUNDING = 1e-12
+
 cdef enum:
     ALONE = -1      # the state of an entry that is no node's
 
@@ -31,20 +36,23 @@ cdef class MixedPotentials(LinearPotentials):
     Raises
     ------
     ValueError
-        If the matrix has another shape, is not symmetric, or has more than 256 rows; and as
-        :class:`LinearPotentials` says.
+        If the matrix has another shape, is not symmetric, has more than 256 rows or no inverse; and
+        as :class:`LinearPotentials` says.
     """
 
     def __init__(self, examples, layout, node_mix, Py_ssize_t gram_budget=0, n_jobs=1,
                  FeatureRows nodes=None):
         super().__init__(examples, layout, gram_budget, n_jobs, nodes)
-        M = np.ascontiguousarray(node_mix, dtype=np.float64)
+        M = np.ascontiguousarray(real_array(node_mix, "node_mix"))
         *_, size = layout.node.shape if layout.node is not None else (0,)
-        if M.shape != (size, size) or not 0 < size <= MOST_MIXED or not np.array_equal(M, M.T):
+        same = np.array_equal(M, M.T, equal_nan=True)
+        if M.shape != (size, size) or not 0 < size <= MOST_MIXED or not same:
             raise ValueError(
                 f"node_mix has shape {M.shape}, expected a symmetric matrix of shape "
                 f"({size}, {size}), of 1 to {MOST_MIXED} rows"
             )
+        if not np.isfinite(M).all() or not 1 / np.linalg.cond(M) > ROUNDING:
+            raise ValueError("node_mix has no inverse, expected a positive definite matrix")
         self.node_mix, self.mix, self.square = M, M, M @ M
         self.size, self.stride = size, layout.node.stride
 

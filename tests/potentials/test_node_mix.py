@@ -139,6 +139,12 @@ def test_a_reflection_changes_coordinates_alone(solver, as_sparse):
 
 def test_wrong_matrices_are_named():
     space, examples = chains(3)
+    for M, told in (
+        ("x", "node_mix: found no array of numbers"),
+        (np.eye(3) + 0j, "node_mix: found no array of numbers"),
+        *((M, "node_mix has no inverse") for M in (np.zeros((3, 3)), np.full((3, 3), np.nan))),
+    ):
+        refused(told, posed, space, examples, M)
     for M in (np.ones((2, 2)), np.arange(9.0).reshape(3, 3), np.ones(3)):
         refused(
             "node_mix has shape .*expected a symmetric matrix of shape", posed, space, examples, M
