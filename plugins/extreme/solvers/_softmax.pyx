@@ -1,11 +1,12 @@
 """Stochastic gradient descent for softmax regression with very many classes.
 
 A row's gradient is computed over the most frequent classes and one random block of the others.
-Frequent features store a weight for each class.  Other features store a hash table, and their
+Frequent features store a weight for each class.  Other features store a list of classes, and their
 gradients are rounded at random so that few classes enter it.
 """
 
 import numpy as np
+from scipy.sparse import csr_matrix
 
 from libc.math cimport INFINITY
 from libc.stdint cimport int32_t, int64_t, uint32_t, uint64_t
@@ -15,10 +16,15 @@ from structsolve.utils.allocate cimport allocated
 
 from structsolve.utils.arrays import check_numbers, check_offsets
 from structsolve.plugins.extreme.weights.feature_lists import flat
-from structsolve.plugins.extreme.weights.weight_table cimport Row, find, find_or_make, hashed
+from structsolve.plugins.extreme.weights.sorted_row cimport (
+    SortedRow, add_sorted, in_tail, prefetch_parts
+)
+from structsolve.plugins.extreme.weights.weight_table cimport Slot
 
-# So many classes that no table grows dense: only features listed in `dense` are.
-cdef int32_t TABLES = 2147483647
+cdef enum:
+    SHARING = 64            # rows one after the other that share a block, which stays in the cache
+    AHEAD = 2               # features whose weights are prefetched
+
 cdef const char* LEFT = b"the weights; use fewer features or classes"
 
 
@@ -32,16 +38,19 @@ cdef extern from "softmax_loops.h" nogil:
     void ss_add(Py_ssize_t n, float a, const float* w, float* out)
     void ss_shift(Py_ssize_t n, float scale, const float* bias, float more, float* x)
     float ss_softmax(Py_ssize_t n, float* x)
+    Py_ssize_t ss_above(Py_ssize_t n, const float* w, float scale, double least)
+    void ss_keep(Py_ssize_t n, const float* w, float scale, double least, int32_t* number,
+                 float* value)
     float ss_clipped(const float* x, float most)
     uint64_t ss_draw(uint64_t seed, uint64_t row, uint64_t purpose)
-    int32_t ss_place(int32_t c, int32_t head, int32_t base, int32_t block, Py_ssize_t j)
     void ss_fetch(const void* address)
+    void* ss_zeroed(size_t n, size_t size)
     void ss_wait(ss_barrier* barrier, long threads)
 
 
 cdef struct Gradient:
     # Gradient of one row of a batch, by the scores of its classes.
-    float* part         # head and block, `width` entries; the SS_LANES before them are scratch
+    float* part         # head and block, `width` entries, and SS_LANES for the own class
     int32_t* ids        # classes of the rounded gradient
     float* rounded
     Py_ssize_t n_rounded
@@ -71,7 +80,7 @@ cdef class SoftmaxWeights:
     batch : int
         Number of rows whose gradients are computed at the same weights.
     rounding : float
-        In tables, gradient entries below it are rounded to it or 0 at random, with the same mean; 0
+        In lists, gradient entries below it are rounded to it or 0 at random, with the same mean; 0
         disables rounding.
     seed : int
 
@@ -86,28 +95,30 @@ cdef class SoftmaxWeights:
     cdef readonly Py_ssize_t n_features, n_classes, head, block, blocks, width, batch
     cdef readonly double scale
     cdef double rounding
+    cdef float each
     cdef uint64_t seed
     cdef const int64_t[::1] indptr
     cdef const int32_t[::1] indices, labels
     cdef const float[::1] data, weights, intercept
-    cdef Row* tables
+    cdef SortedRow* rows
     cdef Gradient* gradients
     cdef float* parts
+    cdef float* dense
     cdef float* rounded
     cdef int32_t* ids
     cdef ss_barrier barrier
     cdef bint failed, made
 
     def __cinit__(self, *args, **kwargs):
-        self.tables = NULL
+        self.rows = NULL
         self.gradients = NULL
-        self.parts = self.rounded = NULL
+        self.parts = self.rounded = self.dense = NULL
         self.ids = NULL
         self.made = False
 
     def __init__(self, rows, labels, weights, intercept, head, block, dense, batch, rounding, seed):
         cdef Py_ssize_t f, s, stride
-        if self.tables != NULL:
+        if self.rows != NULL:
             raise ValueError("SoftmaxWeights: made already")
         indptr, indices, data = rows
         indptr = np.asarray(indptr, np.int64)
@@ -137,19 +148,23 @@ cdef class SoftmaxWeights:
         self.width = self.head + (self.block if self.blocks else 0)
         self.width = (self.width + SS_LANES - 1) // SS_LANES * SS_LANES
         self.rounding, self.seed, self.scale = rounding, seed, 1.0
-        self.tables = <Row*>allocated(calloc(max(self.n_features, 1), sizeof(Row)), LEFT)
+        self.each = 1.0 / max(left, 1)
+        self.rows = <SortedRow*>allocated(ss_zeroed(self.n_features, sizeof(SortedRow)), LEFT)
         self.gradients = <Gradient*>allocated(calloc(self.batch, sizeof(Gradient)), LEFT)
-        stride = self.width + 2 * SS_LANES
-        self.parts = <float*>allocated(calloc(self.batch, stride * sizeof(float)), LEFT)
+        stride = self.width + SS_LANES
+        self.parts = <float*>allocated(ss_zeroed(self.batch, stride * sizeof(float)), LEFT)
         self.rounded = <float*>allocated(calloc(self.batch, stride * sizeof(float)), LEFT)
         self.ids = <int32_t*>allocated(calloc(self.batch, stride * sizeof(int32_t)), LEFT)
         for s in range(self.batch):
-            self.gradients[s].part = self.parts + s * stride + SS_LANES
+            self.gradients[s].part = self.parts + s * stride
             self.gradients[s].rounded = self.rounded + s * stride
             self.gradients[s].ids = self.ids + s * stride
-        for f in np.flatnonzero(dense):
-            self.tables[f].dense = <float*>allocated(calloc(self.n_classes, sizeof(float)), LEFT)
-            self.tables[f].capacity = self.tables[f].size = <int32_t>self.n_classes
+        frequent = np.flatnonzero(dense)
+        stride = (self.n_classes + SS_LANES - 1) // SS_LANES * SS_LANES
+        self.dense = <float*>allocated(ss_zeroed(len(frequent), stride * sizeof(float)), LEFT)
+        for s, f in enumerate(frequent):
+            self.rows[f].dense = self.dense + s * stride
+            self.rows[f].size = <int32_t>self.n_classes
         self.made = True
 
     cdef int check_made(self) except -1:
@@ -159,23 +174,26 @@ cdef class SoftmaxWeights:
 
     def __dealloc__(self):
         cdef Py_ssize_t f
-        if self.tables != NULL:
+        if self.rows != NULL:
             for f in range(self.n_features):
-                free(self.tables[f].slots)
-                free(self.tables[f].dense)
-        free(self.tables)
+                free(self.rows[f].slots)
+        free(self.rows)
         free(self.gradients)
         free(self.parts)
         free(self.rounded)
         free(self.ids)
+        free(self.dense)
 
     @property
     def nbytes(self):
-        """Size of the weights in bytes, with free places of tables."""
-        cdef Py_ssize_t f, total = self.n_features * sizeof(Row)
+        """Size of the weights in bytes, with free places of lists."""
+        cdef Py_ssize_t f, total = self.n_features * sizeof(SortedRow)
         self.check_made()
         for f in range(self.n_features):
-            total += self.tables[f].capacity * (8 if self.tables[f].slots != NULL else 4)
+            if self.rows[f].dense != NULL:
+                total += self.n_classes * sizeof(float)
+            else:
+                total += self.rows[f].capacity * sizeof(Slot)
         return total
 
     def begin(self):
@@ -227,9 +245,8 @@ cdef class SoftmaxWeights:
                 eta = rate + fall * b / n
                 s = thread
                 while s < many:
-                    if b + s + threads < last:
-                        self.fetch(order[b + s + threads])
-                    self.take(&self.gradients[s], order[b + s], seed)
+                    self.fetch(&order[b + s], last - b - s, threads)
+                    self.take(&self.gradients[s], order[b + s], seed, (b + s) // SHARING)
                     losses[b + s] = self.gradients[s].loss
                     read += self.gradients[s].read
                     s += threads
@@ -253,64 +270,86 @@ cdef class SoftmaxWeights:
         """Multiply the weights by the common factor, and reset it to 1."""
         cdef Py_ssize_t f, j
         cdef float factor = self.scale
-        cdef Row* table
+        cdef SortedRow* row
         ss_wait(&self.barrier, threads)
         f = thread
         while f < self.n_features:
-            table = &self.tables[f]
-            for j in range(table.capacity):
-                if table.slots == NULL:
-                    table.dense[j] *= factor
+            row = &self.rows[f]
+            for j in range(row.size):
+                if row.dense != NULL:
+                    row.dense[j] *= factor
                 else:
-                    table.slots[j].w *= factor
+                    row.slots[j].w *= factor
             f += threads
         ss_wait(&self.barrier, threads)
         if thread == 0:
             self.scale = 1.0
         ss_wait(&self.barrier, threads)
 
-    cdef void fetch(self, int64_t i) noexcept nogil:
-        """Prefetch where the tables of a row are."""
+    cdef void fetch(self, const int64_t* order, Py_ssize_t left, Py_ssize_t step) noexcept nogil:
+        """Prefetch this thread's next rows: where they are, then features, then whose weights."""
         cdef Py_ssize_t k
-        for k in range(self.indptr[i], self.indptr[i + 1]):
-            ss_fetch(&self.tables[self.indices[k]])
+        if 3 * step < left:
+            ss_fetch(&self.indptr[order[3 * step]])
+        if 2 * step < left:
+            k = self.indptr[order[2 * step]]
+            if k < self.indptr[order[2 * step] + 1]:
+                ss_fetch(&self.indices[k])
+                ss_fetch(&self.data[k])
+        if step < left:
+            for k in range(self.indptr[order[step]], self.indptr[order[step] + 1]):
+                ss_fetch(&self.rows[self.indices[k]])
 
-    cdef void take(self, Gradient* taken, int64_t i, uint64_t seed) noexcept nogil:
-        """Compute the gradient of a row with respect to its scores."""
+    cdef void fetch_weights(self, Py_ssize_t k, int32_t base, int32_t own) noexcept nogil:
+        """Prefetch a feature's weights of the head, of a block, and of class `own` unless -1."""
+        cdef Py_ssize_t j = 0
+        cdef const SortedRow* row = &self.rows[self.indices[k]]
+        if row.dense == NULL:
+            prefetch_parts(row, base, own, <int32_t>self.head, self.each)
+            return
+        while j < self.head:                            # all cache lines, so that misses overlap
+            ss_fetch(row.dense + j)
+            j += SS_LANES
+        j = 0
+        while j < self.block:
+            ss_fetch(row.dense + base + j)
+            j += SS_LANES
+        if own >= 0:
+            ss_fetch(row.dense + own)
+
+    cdef void take(self, Gradient* taken, int64_t i, uint64_t seed, uint64_t drawn) noexcept nogil:
+        """Compute the gradient of a row with respect to its scores, with block number `drawn`."""
         cdef Py_ssize_t k, j, width = self.width, head = self.head, block = self.block
-        cdef int32_t y = self.labels[i], base = <int32_t>head
+        cdef Py_ssize_t first = self.indptr[i], last = self.indptr[i + 1]
+        cdef int32_t y = self.labels[i], base = <int32_t>head, e
         cdef float* part = taken.part
-        cdef float a, scale = self.scale, more = 0, own = 0, log_sum, target
-        cdef const float* weight
-        cdef const Row* table
-        taken.row, taken.own, taken.read, taken.weight = i, -1, 0, self.weights[i]
-        memset(part - SS_LANES, 0, (width + 2 * SS_LANES) * sizeof(float))
+        cdef float a, scale = self.scale, more = 0, own = 0, log_sum, target, each = self.each
+        cdef const SortedRow* row
+        memset(part, 0, (width + SS_LANES) * sizeof(float))
         if self.blocks:
-            base += <int32_t>((ss_draw(seed, i, 0) >> 11) % <uint64_t>self.blocks * block)
+            base += <int32_t>((ss_draw(seed, drawn, 0) >> 11) % <uint64_t>self.blocks * block)
             more = logf(<float>self.blocks)
-        taken.base = base
-        for k in range(self.indptr[i], self.indptr[i + 1]):
-            if k + 3 < self.indptr[i + 1]:          # prefetch: tables are scattered in memory
-                table = &self.tables[self.indices[k + 3]]
-                if table.dense != NULL:
-                    ss_fetch(table.dense)
-                    ss_fetch(table.dense + base)
-                else:                               # all cache lines, so that misses overlap
-                    j = 0
-                    while j < table.capacity:
-                        ss_fetch(table.slots + j)
-                        j += 8
-            table, a = &self.tables[self.indices[k]], self.data[k]
-            if table.dense != NULL:
-                ss_add(head, a, table.dense, part)
+        taken.row, taken.read, taken.weight, taken.base = i, 0, self.weights[i], base
+        taken.own = -1 if y < head or base <= y < base + block else y
+        for k in range(first, min(first + AHEAD, last)):
+            self.fetch_weights(k, base, taken.own)
+        for k in range(first, last):
+            if k + AHEAD < last:
+                self.fetch_weights(k + AHEAD, base, taken.own)
+            row, a = &self.rows[self.indices[k]], self.data[k]
+            if row.dense != NULL:
+                ss_add(head, a, row.dense, part)
                 if self.blocks:
-                    ss_add(block, a, table.dense + base, part + head)
+                    ss_add(block, a, row.dense + base, part + head)
                 taken.read += head + block
                 continue
-            taken.read += table.capacity
-            for j in range(table.capacity):
-                part[ss_place(table.slots[j].c, <int32_t>head, base, <int32_t>block, j)] += (
-                    a * table.slots[j].w)
+            taken.read += row.first
+            for e in range(row.first):
+                part[row.slots[e].c] += a * row.slots[e].w
+            e = in_tail(row, base, <int32_t>head, each)
+            while e < row.size and row.slots[e].c < base + block:
+                part[row.slots[e].c - base + head] += a * row.slots[e].w
+                e, taken.read = e + 1, taken.read + 1
         ss_shift(head, scale, &self.intercept[0], 0, part)
         if self.blocks:
             ss_shift(block, scale, &self.intercept[base], more, part + head)
@@ -318,15 +357,19 @@ cdef class SoftmaxWeights:
             part[j] = -INFINITY
         if y < head:
             j = y
-        elif base <= y < base + block:
+        elif taken.own < 0:
             j = y - base + head
             part[j] -= more
         else:                           # always included, after the head and the block
-            for k in range(self.indptr[i], self.indptr[i + 1]):
-                weight = find(&self.tables[self.indices[k]], y, hashed(y))
-                if weight != NULL:
-                    own += self.data[k] * weight[0]
-            j, taken.own = width, y
+            for k in range(first, last):
+                row = &self.rows[self.indices[k]]
+                if row.dense != NULL:
+                    own += self.data[k] * row.dense[y]
+                    continue
+                e = in_tail(row, y, <int32_t>head, each)
+                if e < row.size and row.slots[e].c == y:
+                    own += self.data[k] * row.slots[e].w
+            j = width
             part[j] = scale * own + self.intercept[y]
         target = part[j]
         log_sum = ss_softmax(width + SS_LANES, part)
@@ -336,7 +379,7 @@ cdef class SoftmaxWeights:
         taken.n_rounded = self.round(taken, j, seed)
 
     cdef Py_ssize_t round(self, Gradient* taken, Py_ssize_t own, uint64_t seed) noexcept nogil:
-        """Draw the gradient for tables: the true class, and few others by systematic sampling.
+        """Draw the gradient for lists: the true class, and few others by systematic sampling.
 
         Each entry has the same expectation as without rounding.
         """
@@ -367,38 +410,38 @@ cdef class SoftmaxWeights:
                 taken.ids[n] = <int32_t>(j if j < head else taken.base + j - head)
                 taken.rounded[n] = part
                 n += 1
-        if taken.own >= 0:
-            taken.ids[n], taken.rounded[n] = taken.own, taken.own_part
+        if taken.own >= 0:              # to its place, as classes ascend
+            j = n
+            while j > 0 and taken.ids[j - 1] > taken.own:
+                taken.ids[j], taken.rounded[j] = taken.ids[j - 1], taken.rounded[j - 1]
+                j -= 1
+            taken.ids[j], taken.rounded[j] = taken.own, taken.own_part
             n += 1
         return n
 
     cdef void move(self, Py_ssize_t many, double step, int thread, int threads) noexcept nogil:
         """Update the weights of this thread's features with the gradients of a batch."""
-        cdef Py_ssize_t s, k, j, head = self.head, block = self.block if self.blocks else 0
+        cdef Py_ssize_t s, k, head = self.head, block = self.block if self.blocks else 0
         cdef int32_t f
         cdef float a
-        cdef float* weight
         cdef Gradient* taken
-        cdef Row* table
+        cdef SortedRow* row
         for s in range(many):
             taken = &self.gradients[s]
             for k in range(self.indptr[taken.row], self.indptr[taken.row + 1]):
                 f = self.indices[k]
                 if threads > 1 and (<uint32_t>f * <uint32_t>2654435769 >> 16) % threads != thread:
                     continue
-                table, a = &self.tables[f], -step * taken.weight * self.data[k]
-                if table.dense != NULL:
-                    ss_add(head, a, taken.part, table.dense)
-                    ss_add(block, a, taken.part + head, table.dense + taken.base)
+                row, a = &self.rows[f], -step * taken.weight * self.data[k]
+                if row.dense != NULL:
+                    ss_add(head, a, taken.part, row.dense)
+                    ss_add(block, a, taken.part + head, row.dense + taken.base)
                     if taken.own >= 0:
-                        table.dense[taken.own] += a * taken.own_part
-                    continue
-                for j in range(taken.n_rounded):
-                    weight = find_or_make(table, taken.ids[j], TABLES)
-                    if weight == NULL:
-                        self.failed = True
-                        return
-                    weight[0] += a * taken.rounded[j]
+                        row.dense[taken.own] += a * taken.own_part
+                elif not add_sorted(row, taken.ids, taken.rounded, taken.n_rounded, a,
+                                    <int32_t>head, self.each):
+                    self.failed = True
+                    return
 
     def entries(self, double least, bint scaled=True):
         """Return the weights above a size.
@@ -415,40 +458,40 @@ cdef class SoftmaxWeights:
         -------
         indptr : ndarray of int64 of shape (n_features + 1,)
         classes : ndarray of int32
-            Numbers of this object, unordered.
+            Numbers of this object, ascending for each feature.
         weights : ndarray of float32
         """
         cdef Py_ssize_t f, j, size = 0
-        cdef float scale = self.scale if scaled else 1.0, w
-        cdef const Row* table
+        cdef float scale = self.scale if scaled else 1.0
+        cdef const SortedRow* row
         self.check_made()
         starts = np.zeros(self.n_features + 1, np.int64)
         cdef int64_t[::1] start = starts
         for f in range(self.n_features):
-            table = &self.tables[f]
-            for j in range(table.capacity):
-                w = table.dense[j] if table.slots == NULL else table.slots[j].w
-                if table.slots == NULL or table.slots[j].c >= 0:
-                    size += abs(scale * w) > least
+            row = &self.rows[f]
+            if row.dense != NULL:
+                size += ss_above(row.size, row.dense, scale, least)
+            else:
+                for j in range(row.size):
+                    size += abs(scale * row.slots[j].w) > least
             start[f + 1] = size
-        numbers, values = np.empty(size, np.int32), np.empty(size, np.float32)
+        numbers, values = np.empty(size + 1, np.int32), np.empty(size + 1, np.float32)
         cdef int32_t[::1] number = numbers
         cdef float[::1] value = values
-        size = 0
         for f in range(self.n_features):
-            table = &self.tables[f]
-            for j in range(table.capacity):
-                w = table.dense[j] if table.slots == NULL else table.slots[j].w
-                if table.slots == NULL or table.slots[j].c >= 0:
-                    if abs(scale * w) > least:
-                        number[size] = <int32_t>j if table.slots == NULL else table.slots[j].c
-                        value[size] = scale * w
-                        size += 1
-        return starts, numbers, values
+            row, size = &self.rows[f], start[f]
+            if row.dense != NULL:
+                ss_keep(row.size, row.dense, scale, least, &number[size], &value[size])
+                continue
+            for j in range(row.size):
+                number[size], value[size] = row.slots[j].c, scale * row.slots[j].w
+                size += abs(value[size]) > least
+        size = start[self.n_features]
+        return starts, numbers[:size], values[:size]
 
     def load(self, const int64_t[::1] start not None, const int32_t[::1] number not None,
              const float[::1] value not None, double scale=1.0):
-        """Load weights returned by :meth:`entries`.
+        """Replace the weights by those returned by :meth:`entries`.
 
         Raises
         ------
@@ -456,14 +499,28 @@ cdef class SoftmaxWeights:
             If shapes do not match.
         """
         cdef Py_ssize_t f, j
-        cdef float* weight
+        cdef SortedRow* row
         self.check_made()
         check_offsets(start, len(number), 0, "start")
         check_numbers(number, self.n_classes, "classes")
         if len(start) != self.n_features + 1 or len(value) != len(number) or not scale > 0:
             raise ValueError("weights: found those of other features")
+        shape = self.n_features, self.n_classes
+        matrix = csr_matrix((value, number, start), shape=shape, copy=True)
+        matrix.sum_duplicates()         # sorts, too
+        start, number = matrix.indptr.astype(np.int64), matrix.indices.astype(np.int32)
+        value = matrix.data
         for f in range(self.n_features):
-            for j in range(start[f], start[f + 1]):
-                weight = find_or_make(&self.tables[f], number[j], TABLES)
-                (<float*>allocated(weight, LEFT))[0] = value[j]
+            row = &self.rows[f]
+            if row.dense != NULL:
+                memset(row.dense, 0, self.n_classes * sizeof(float))
+                for j in range(start[f], start[f + 1]):
+                    row.dense[number[j]] = value[j]
+                continue
+            row.size = row.first = 0
+            if start[f] < start[f + 1] and not add_sorted(
+                row, &number[start[f]], &value[start[f]], start[f + 1] - start[f], 1,
+                <int32_t>self.head, self.each,
+            ):
+                raise MemoryError(f"no memory for {LEFT.decode()}")
         self.scale = scale

@@ -29,10 +29,10 @@ from structsolve.utils.params import check_types, parameters
 
 # Rows per native call; interrupts take effect between calls.
 ROWS_PER_CALL = 4096
-# Bytes of a weight in a table, including free slots.
+# Bytes of a weight in a list, including free places.
 TABLE_BYTES = 12
 # Rows for the final objective, and the number of scores computed at a time.
-PRIMAL_ROWS, SCORES = 1000, 2**21
+PRIMAL_ROWS, SCORES = 1000, 2**18
 
 
 @parameters
@@ -41,10 +41,10 @@ class SampledSoftmax(ExtremeSolver):
 
     The model is linear over all classes, with an intercept fixed at the logarithm of the class
     frequencies.  The gradient of a row covers the ``head`` most frequent classes, the row's own
-    class, and one random block of the others, weighted by the number of blocks.  Features in at
-    least ``dense_from`` rows keep a weight for every class.  Rarer features keep a table of the
-    classes with non-zero rounded gradients: entries below ``rounding`` are rounded to it or to
-    zero, with the same mean.
+    class, and one random block of the others, weighted by the number of blocks; 64 rows in turn
+    share a block.  Features in at least ``dense_from`` rows keep a weight for every class.  Rarer
+    features keep a list of the classes with non-zero rounded gradients: entries below ``rounding``
+    are rounded to it or to zero, with the same mean.
 
     The solver computes no bound of the optimum: records have no dual and no gap.  ``primal`` and
     ``sampled_loss`` are the mean of the pass's sampled losses.  In the last record, ``primal`` is
@@ -63,7 +63,7 @@ class SampledSoftmax(ExtremeSolver):
     whole : int, default=1024
         Up to this number of classes, the head holds all classes.
     dense_from : int, default=60
-    rounding : float, default=0.3
+    rounding : float, default=0.5
         0 keeps exact gradients, which is slower and takes much more memory.
     batch : int, default=16
         Rows whose gradients are computed at the same weights, so that threads can share them.
@@ -93,7 +93,7 @@ class SampledSoftmax(ExtremeSolver):
     block: int = 256
     whole: int = 1024
     dense_from: int = 60
-    rounding: float = 0.3
+    rounding: float = 0.5
     batch: int = 16
     keep: float = 0.1
 
@@ -348,7 +348,7 @@ class Run:
             losses.append(np.log(np.exp(scores).sum(axis=1, dtype=np.float64)) - own)
         shares = problem.shares[rows]
         mean = np.concatenate(losses) @ shares / max(shares.sum(), np.finfo(float).tiny)
-        size = np.square(weights.weights.astype(np.float64)).sum()
+        size = np.einsum("i,i", weights.weights, weights.weights, dtype=np.float64)
         record = self.history[-1]
         record["primal"] = float(mean + problem.alpha / 2 * size)
         record["primal_rows"] = len(rows)
@@ -362,10 +362,9 @@ class Run:
             With the problem's class numbers.
         """
         starts, numbers, values = self.weights.entries(self.solver.keep)
-        C, problem = self.problem.n_classes, self.problem
-        matrix = sparse.csr_matrix(
-            (values, self.class_of[numbers], starts), shape=(problem.X.shape[1], C)
-        )
+        np.take(self.class_of, numbers, out=numbers, mode="clip")
+        shape = self.problem.X.shape[1], self.problem.n_classes
+        matrix = sparse.csr_matrix((values, numbers, starts), shape=shape)
         matrix.sort_indices()
         return Postings.from_matrix(matrix, self.intercept[self.number_of])
 

@@ -8,6 +8,7 @@
 #include <math.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "structsolve/simd/clones.h"
@@ -18,7 +19,26 @@
 #define ss_fetch(address) (void)(address)
 #endif
 
+#ifdef __linux__
+#include <sys/mman.h>
+#endif
+
 enum { SS_LANES = 16 };
+
+/* Zeros that free() takes; on Linux they begin with a cache line, and many lie in large pages, where
+ * fewer addresses have to be looked up. */
+static inline void *ss_zeroed(size_t n, size_t size) {
+#ifdef __linux__
+  const size_t bytes = n * size, large = (size_t)1 << 21;
+  void *p = NULL;
+  if (size && bytes / size != n) return NULL;
+  if (posix_memalign(&p, bytes < 2 * large ? 64 : large, bytes ? bytes : 1)) return NULL;
+  if (bytes >= 2 * large) madvise(p, bytes, MADV_HUGEPAGE);
+  return memset(p, 0, bytes);
+#else
+  return calloc(n ? n : 1, size);
+#endif
+}
 
 /* Nobody reads the flags of floating point exceptions, for whose sake the exponentials would be
  * computed one by one: a sixth of the speed. */
@@ -80,21 +100,32 @@ SS_CLONES static float ss_softmax(ptrdiff_t n, float *x) {
 #pragma GCC pop_options
 #endif
 
-/* The index of class c's score: in the head, or in the block that begins at `base`.  Other classes
- * and free slots (-1) get scratch places before the first one, in turn, so that consecutive sums do
- * not wait for each other.  Branch-free, because the branches would be unpredictable. */
-static inline int32_t ss_place(int32_t c, int32_t head, int32_t base, int32_t block, ptrdiff_t j) {
-  const int32_t in_head = -((uint32_t)c < (uint32_t)head);
-  const int32_t in_block = -((uint32_t)c - (uint32_t)base < (uint32_t)block);
-  const int32_t lost = -1 - (int32_t)(j & (SS_LANES - 1));
-  return (in_head & c) | (in_block & (c - base + head)) | (~(in_head | in_block) & lost);
+/* Number of weights with |scale w| > least. */
+SS_CLONES static ptrdiff_t ss_above(ptrdiff_t n, const float *w, float scale, double least) {
+  int32_t many = 0; /* a pass is over at most 2^31 classes */
+  for (ptrdiff_t j = 0; j < n; j++) many += fabsf(scale * w[j]) > least;
+  return many;
 }
 
-/* Sum of min(x, most) over SS_LANES entries. */
+/* Writes these weights, and their numbers; without branches, as few are kept.  Both arrays have room
+ * for one more than there are. */
+static inline void ss_keep(ptrdiff_t n, const float *w, float scale, double least, int32_t *number,
+                           float *value) {
+  ptrdiff_t k = 0;
+  for (ptrdiff_t j = 0; j < n; j++) {
+    const float v = scale * w[j];
+    number[k] = (int32_t)j, value[k] = v;
+    k += fabsf(v) > least;
+  }
+}
+
+/* Sum of min(x, most) over SS_LANES entries, by halves. */
 static inline float ss_clipped(const float *x, float most) {
-  float sum = 0;
-  for (int l = 0; l < SS_LANES; l++) sum += x[l] < most ? x[l] : most;
-  return sum;
+  float sum[SS_LANES];
+  for (int l = 0; l < SS_LANES; l++) sum[l] = x[l] < most ? x[l] : most;
+  for (int l = 0; l < 8; l++) sum[l] += sum[l + 8];
+  for (int l = 0; l < 4; l++) sum[l] += sum[l + 4];
+  return (sum[0] + sum[2]) + (sum[1] + sum[3]);
 }
 
 /* Counter-based random numbers: the result depends on the three arguments only. */

@@ -44,12 +44,8 @@ cdef inline void prefetch(const Row* row, int32_t c, uint32_t code) noexcept nog
         SS_PREFETCH(row.dense + c)
 
 
-# The address of the weight of class c, added as zero if not stored; NULL if out of memory.
-# A row becomes dense when its table would take more memory than `n_classes` weights.
-cdef float* find_or_make(Row* row, int32_t c, int32_t n_classes) noexcept nogil
-
-
-# Adds v to the weight of class c.  Raises MemoryError if out of memory.
+# Adds v to the weight of class c.  Raises MemoryError if out of memory.  A row becomes dense when its
+# table would take more memory than `n_classes` weights.
 cdef int add(Row* row, int32_t c, float v, int32_t n_classes) except -1 nogil
 
 

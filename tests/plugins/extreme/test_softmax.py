@@ -29,13 +29,14 @@ def random_problem(rng, n=40, d=12, C=9, **more):
 @pytest.mark.parametrize("case", range(60))
 def test_steps_are_those_of_dense_weights(case):
     rng = np.random.default_rng(case)
-    C = int(rng.integers(2, 40))
-    weights = rng.random(40) + 0.1 if case % 3 == 0 else None
-    problem = random_problem(rng, C=C, seed=case, sample_weight=weights, n_jobs=1 + case % 3)
+    # Up to 64 rows share a block, and up to 64 classes enter a feature's list together.
+    C, n = int(rng.integers(2, 40)) if case % 5 else 200, 40 if case % 2 else 150
+    weights = rng.random(n) + 0.1 if case % 3 == 0 else None
+    problem = random_problem(rng, n, C=C, seed=case, sample_weight=weights, n_jobs=1 + case % 3)
     problem.alpha = [0.0, 1e-2][case % 2]
     solver = SampledSoftmax(
-        head=int(rng.integers(1, 8)),
-        block=int(rng.integers(1, 9)),
+        head=int(rng.integers(1, 8) if case % 5 else rng.integers(60, 90)),
+        block=int(rng.integers(1, 9) if case % 5 else rng.integers(40, 140)),
         whole=1 if case % 4 else 1000,
         dense_from=int(rng.choice([1, 9, 1000])),
         rounding=float(rng.choice([0, 0.05, 0.2])),
@@ -48,11 +49,11 @@ def test_steps_are_those_of_dense_weights(case):
     result = solver.fit(problem)
     run = Run(solver, problem)
     dense = np.bincount(problem.X.indices, minlength=12) >= solver.dense_from
-    orders = [np.random.default_rng([case, p]).permutation(40) for p in range(2)]
+    orders = [np.random.default_rng([case, p]).permutation(n) for p in range(2)]
     W, losses = softmax_rows.train(
         problem.X,
         run.number_of[problem.y],
-        (problem.shares * 40).astype(np.float32),
+        (problem.shares * n).astype(np.float32),
         run.intercept.astype(np.float64),
         run.head,
         run.block,
