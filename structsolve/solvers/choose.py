@@ -67,7 +67,8 @@ TOUCHED = 0.4
 # this much more curvature and so many examples on, ...
 BENT_SOFT, SOME = 15.0, 100
 # ... if the best multiple of one sweep's average leaves this share of the margin of zero weights:
-# no model fits such data, and very many labels of each example stay within the margin.
+# no model fits such data, and very many labels of each example stay within the margin.  Rows with
+# one of K classes leave as much where smoothing takes less time.
 LEFT = 0.45
 # ... and its dual at most this share: visits one at a time need few passes else.
 PROVED = 0.02
@@ -87,8 +88,9 @@ class Auto(BCFW):
 
     With all settings at their defaults, and in an estimator's plain ``fit``, it is ``Smoothing()``
     for rows with one of K classes if, after one sweep of exact steps, half of the dual variables of
-    wrong classes are above 0, or .3 of them with 100 rows and more for each weight: no model
-    separates such classes.  Up to 24 weights with 2500 rows for each take ``CuttingPlane()`` from
+    wrong classes are above 0 and the best multiple of the sweep's average leaves .45 of the margin
+    of zero weights, or .3 of them with 100 rows and more for each weight: no model separates such
+    classes.  Up to 24 weights with 2500 rows for each take ``CuttingPlane()`` from
     .15 of them on.  For labels that share parts it is ``Smoothing()``, too, where the
     number below is 15 or more, marginals are exact and take little memory (not those of graphs with
     cycles), there are ten nodes for each weight, and after one sweep the dual is at most .02 of
@@ -232,7 +234,7 @@ def _by_rule(
     least = min(BENT_SOFT if some else bent, BENT_FEW if few else bent)
     if ratio >= least and not groups_of(problem):
         swept = cache(partial(_swept, problem, alpha, n_jobs))
-        if some and ratio >= BENT_SOFT and _fits_badly(problem, n_jobs, swept):
+        if some and ratio >= BENT_SOFT and _is_soft(problem, n_jobs, swept):
             return Smoothing()
         if few and ratio >= BENT_FEW and swept()[1]["cuts"] >= TOUCHED * problem.n:
             return CuttingPlane()
@@ -279,11 +281,16 @@ def _of_classes(problem: Problem, alpha: float, n_jobs: int) -> Solver | None:
     """Return what proves a bound sooner than exact steps if a sweep leaves many labels above 0."""
     if not _has_short_vectors(problem, PAST_NUMBERS):
         return None
-    share = _swept(problem, alpha, n_jobs)[1]["cuts"] / max(problem.n * (n_labels(problem) - 1), 1)
+    sweep, record = _swept(problem, alpha, n_jobs)
+    share = record["cuts"] / max(problem.n * (n_labels(problem) - 1), 1)
     rows = problem.n / problem.dim
     if problem.dim <= FEW_OF_CLASSES and rows >= LONG and share >= FULL_LONG:
         return CuttingPlane()
-    return Smoothing() if share >= (FULL_TALL if rows >= TALL else FULL) else None
+    if rows >= TALL:
+        return Smoothing() if share >= FULL_TALL else None
+    # With fewer rows weights may fit them all, which takes few passes at any alpha.
+    badly = share >= FULL and _fits_badly(problem, n_jobs, sweep)[0]
+    return Smoothing() if badly else None
 
 
 def _swept(problem: Problem, alpha: float, n_jobs: int) -> tuple[Run, dict[str, Any]]:
@@ -295,8 +302,10 @@ def _swept(problem: Problem, alpha: float, n_jobs: int) -> tuple[Run, dict[str, 
     return sweep, sweep.step()
 
 
-def _fits_badly(problem: Problem, n_jobs: int, swept: Callable[[], tuple[Run, Any]]) -> bool:
-    """Return whether a sweep's average leaves much of the margin, which can be smoothed quickly."""
+def _is_soft(
+    problem: Problem, n_jobs: int, swept: Callable[[], tuple[Run, dict[str, Any]]]
+) -> bool:
+    """Return whether no model fits labels that share parts, whose margin is smoothed quickly."""
     tall = problem.n_nodes >= NODES_A_WEIGHT * problem.dim
     soft = soft_margin(problem) if tall else None
     if soft is None or isinstance(problem.oracle, PythonOracle):  # whose calls take all the time
@@ -304,6 +313,12 @@ def _fits_badly(problem: Problem, n_jobs: int, swept: Callable[[], tuple[Run, An
     if soft.projection.work_bytes > 8 * WIDE * soft.layout.max_theta + SPARE:
         return False
     sweep, record = swept()
+    badly, zero = _fits_badly(problem, n_jobs, sweep)
+    return badly and record["dual"] <= PROVED * zero
+
+
+def _fits_badly(problem: Problem, n_jobs: int, sweep: Run) -> tuple[bool, float]:
+    """Return whether a sweep's average leaves much of the margin, and that of zero weights."""
     assert isinstance(sweep, BCFWRun)  # there is one group
     *_, average = sweep.candidates()
     every = max(problem.n // ASKED, 1)
@@ -312,7 +327,7 @@ def _fits_badly(problem: Problem, n_jobs: int, swept: Callable[[], tuple[Run, An
         for times in (0.0, 0.3, 1.0)
     ]
     zero = values[0] / max(float(problem.weights[::every].sum()), 1e-300)
-    return min(values) >= LEFT * values[0] > 0 and record["dual"] <= PROVED * zero
+    return min(values) >= LEFT * values[0] > 0, zero
 
 
 def _is_filled(features: Any) -> bool:

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from python_structures import py_chain
 from reference.objectives import primal
 from scipy.special import logsumexp, softmax
-from sklearn.datasets import make_classification
+from sklearn.datasets import load_digits, make_classification
 from solver_cases import COSTS, begin, check_continued, check_rising, follow, make_case
 
 import structsolve
@@ -328,6 +328,28 @@ def test_it_needs_half_of_the_labels_after_a_sweep(monkeypatch):
         assert taken(problem) == name
 
 
+def test_classes_that_weights_may_fit_keep_exact_steps(monkeypatch):
+    """A sweep at a weak alpha leaves all labels within the margin of rows that a model fits, too."""
+    X, y = load_digits(return_X_y=True)
+    fitted = posed(X / 16, y)
+    assert choose._swept(fitted, 1e-5, 1)[1]["cuts"] >= 0.5 * 9 * len(y)
+    assert taken(fitted, 1e-5) == "bcfw"
+    problem = posed(*mixed())
+    sweep = choose._swept(problem, 1e-3, 1)[0]
+    *_, average = sweep.candidates()
+    every = problem.n // choose.ASKED
+    left = [
+        problem.weights @ surrogate_bounds(problem, times * average, 1, every=every)[0]
+        for times in (0.0, 0.3, 1.0)
+    ]
+    share = min(left) / left[0]
+    for least, name in ((share - 1e-9, "smoothing"), (share + 1e-9, "bcfw")):
+        monkeypatch.setattr(choose, "LEFT", least)
+        assert taken(problem) == name
+    monkeypatch.setattr(choose, "TALL", problem.n / problem.dim)
+    assert taken(problem) == "smoothing"  # as many rows for each weight take long passes
+
+
 def test_less_is_enough_with_many_rows_for_each_weight(monkeypatch):
     problem = posed(*mixed())
     share = share_after_a_sweep(problem)
@@ -413,10 +435,10 @@ def test_the_share_that_is_left_is_that_of_a_sample(monkeypatch):
     every = surrogate_bounds(problem, np.zeros(problem.dim), 1, every=3)[0]
     whole = problem.bounds(np.zeros(problem.dim))[0]
     np.testing.assert_array_equal(every, np.where(np.arange(1000) % 3 == 0, whole, 0))
-    sweep = choose._swept(problem, 1e-3, 1)
+    sweep = choose._swept(problem, 1e-3, 1)[0]
     for asked in (100, 1000):
         monkeypatch.setattr(choose, "ASKED", asked)
         monkeypatch.setattr(choose, "LEFT", 0.45)
-        assert choose._fits_badly(problem, 1, lambda: sweep)
+        assert choose._fits_badly(problem, 1, sweep)[0]
         monkeypatch.setattr(choose, "LEFT", 1.0 + 1e-9)
-        assert not choose._fits_badly(problem, 1, lambda: sweep)
+        assert not choose._fits_badly(problem, 1, sweep)[0]
