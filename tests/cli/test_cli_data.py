@@ -1,15 +1,14 @@
 """Files as people have them, from the shell: tables, archives of several splits, rankings, bits."""
 
-import contextlib
 import gzip
 import os
-import subprocess
 import sys
 from itertools import pairwise
 
 import numpy as np
 import pytest
 from data import data_file, needs_data
+from programs import in_fork
 from shell import fails, works
 
 import structsolve
@@ -369,22 +368,18 @@ def test_terminals_get_a_progress_bar(tmp_path, quiet):
     table.write_text("u,v,class\n1,0,a\n0,2,b\n0,5,b\n")
     argv = ["fit", table, "--model", tmp_path / "m", *(["--quiet"] if quiet else [])]
     ours, theirs = pty.openpty()
-    with (
-        open(ours, "rb", buffering=0) as screen,
-        subprocess.Popen(
-            [sys.executable, "-m", "structsolve", *map(str, argv)],
-            stdout=subprocess.PIPE,
-            stderr=theirs,
-        ) as run,
-    ):
-        os.close(theirs)
-        shown = b""
-        # The end of a terminal is an error on Linux, and empty elsewhere.
-        with contextlib.suppress(OSError):
-            while part := screen.read(4096):
-                shown += part
-        told = run.communicate()[0]
-    assert run.returncode == 0 and told.startswith(b"read      3 rows, 2 features")
+    run = (
+        f"import os; os.dup2(os.open({os.ttyname(theirs)!r}, os.O_RDWR | os.O_NOCTTY), 2)\n"
+        "from structsolve.cli.main import main; exit(main())"
+    )
+    status, told, _ = in_fork(run, *argv)
+    os.set_blocking(ours, False)
+    shown = b""
+    with open(ours, "rb", buffering=0) as screen:
+        while part := screen.read(4096):
+            shown += part
+    os.close(theirs)
+    assert status == 0 and told.startswith("read      3 rows, 2 features")
     assert (b"\r" in shown and b"primal" in shown) != quiet, shown
 
 

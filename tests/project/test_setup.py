@@ -15,28 +15,43 @@ pytestmark = pytest.mark.skipif(
 # Without translating or compiling; in a process of its own, as setuptools wants to be imported
 # before distutils.
 SCRIPT = """
-import runpy, sys
+import os, runpy, sys
 import setuptools
 import Cython.Build
 setuptools.setup = lambda **options: None
 Cython.Build.cythonize = lambda modules, **options: []
-sys.argv = sys.argv[1:]
-runpy.run_path(sys.argv[0])
+print("ready", flush=True)
+for line in sys.stdin:
+    folder, *sys.argv = line.split()
+    os.chdir(folder)
+    runpy.run_path(sys.argv[0])
+    print("done", flush=True)
 """
 
 
-@pytest.fixture
-def build(tmp_path):
-    """Run setup.py in a separate folder."""
+@pytest.fixture(scope="module")
+def process():
+    """Import what setup.py does, once for all of its runs."""
     for name in ("Cython", "setuptools"):
         if importlib.util.find_spec(name) is None:
             pytest.skip(f"setup.py needs {name}")
+    pipes = dict.fromkeys(("stdin", "stdout"), subprocess.PIPE)
+    with subprocess.Popen([sys.executable, "-c", SCRIPT], text=True, bufsize=1, **pipes) as run:
+        assert run.stdout.readline() == "ready\n"
+        yield run
+        run.stdin.close()
+
+
+@pytest.fixture
+def build(tmp_path, process):
+    """Run setup.py in a separate folder."""
 
     def run(*arguments):
-        command = [sys.executable, "-c", SCRIPT, ROOT / "setup.py", *arguments]
-        done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True)
-        assert done.returncode == 0, done.stderr
-        return done.stdout
+        print(tmp_path, ROOT / "setup.py", *arguments, file=process.stdin)
+        lines = []
+        while (line := process.stdout.readline()) and line != "done\n":
+            lines.append(line)
+        assert line, lines  # or it has ended; what it said is among what pytest shows
 
     return run
 

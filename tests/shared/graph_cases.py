@@ -40,14 +40,11 @@ def all_scores(states, edges, unary, pair):
         key = (int(key[0]), int(key[1]))
         between[key] = between.get(key, 0) + table  # parallel edges add up
     for v, K in enumerate(states):
-        columns = []
-        for s in range(K):
-            column = np.full((), unary[v][s])
-            for u in range(v):
-                more = between[u, v][: states[u], s] if (u, v) in between else np.zeros(states[u])
-                column = np.add.outer(column, more)
-            columns.append(total + column)
-        total = np.stack(columns, axis=-1)
+        column = np.asarray(unary[v][:K])  # with an axis for each earlier node, before its own
+        for u in range(v):
+            more = between[u, v][: states[u], :K] if (u, v) in between else np.zeros((states[u], 1))
+            column = column[..., None, :] + more
+        total = total[..., None] + column
     return total
 
 
@@ -58,7 +55,8 @@ def eliminated(states, edges, unary, pair):
     for (u, v), table in zip(edges, pair):
         for w in (u, v):
             factors_of[w].add(len(factors))
-        factors.append(((int(u), int(v)), table[: states[u], : states[v]]))
+        table = table[: states[u], : states[v]]
+        factors.append(((int(u), int(v)), table) if u < v else ((int(v), int(u)), table.T))
     left, total = set(range(len(states))), 0.0
     near = {v: {v} for v in left}
     for u, v in edges:
@@ -70,10 +68,8 @@ def eliminated(states, edges, unary, pair):
         scope = sorted(near[v])
         table = np.zeros([states[u] for u in scope])
         for number in sorted(factors_of[v]):
-            nodes, scores = factors[number]
-            order = np.argsort(nodes)
-            shape = [states[u] if u in nodes else 1 for u in scope]
-            table = table + np.transpose(scores, order).reshape(shape)
+            nodes, scores = factors[number]  # in the order of their numbers, as the scope's
+            table = table + scores.reshape([states[u] if u in nodes else 1 for u in scope])
             for u in nodes:
                 if u != v:
                     factors_of[u].remove(number)

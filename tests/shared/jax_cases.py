@@ -4,8 +4,14 @@ import pytest
 
 pytest.importorskip("jax", reason="needs the extra [jax]")
 
+from functools import cache
+
 import jax.numpy as jnp
 import numpy as np
+from jax._src.interpreters import mlir
+
+# JAX makes a context for each graph, which takes longer than to write a small graph into it.
+mlir.make_ir_context = cache(mlir.make_ir_context)
 
 
 def arrays(case):

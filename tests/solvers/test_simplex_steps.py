@@ -9,6 +9,7 @@ import scipy.sparse as sp
 from checks import refused
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from random_cases import random_cases
 from solver_cases import begin, check_rising, check_sums, follow, through_file
 
 import structsolve
@@ -31,10 +32,10 @@ def by_enumeration(q):
     return points[((points - q) ** 2).sum(axis=1).argmin()]
 
 
-@settings(max_examples=1500)
-@given(st.lists(st.integers(-6, 6).map(lambda k: k / 4), min_size=1, max_size=6))
-def test_projection_with_ties(q):
-    np.testing.assert_allclose(project_simplex(q), by_enumeration(np.array(q)), atol=1e-12)
+@random_cases(1500, n=range(1, 7))
+def test_projection_with_ties(seed, n):
+    q = np.random.default_rng(seed).integers(-6, 7, n) / 4
+    np.testing.assert_allclose(project_simplex(q), by_enumeration(q), atol=1e-12)
 
 
 @settings(max_examples=500)

@@ -9,6 +9,7 @@ from checks import refused, same_run, stopped_after
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from python_structures import py_chain
+from random_cases import random_cases
 from reference.objectives import primal
 from scipy.special import logsumexp, softmax
 from sklearn.datasets import load_digits, make_classification
@@ -71,13 +72,12 @@ def small(structure, costs):
     return Problem(space, examples, loss=loss), every
 
 
-@settings(max_examples=1500)
-@given(
-    structure=st.sampled_from(["multiclass", "chain", "tree"]),
-    tau=st.sampled_from([1e-9, 1e-3, 0.1, 1.0, 50.0]),
-    size=st.sampled_from([0.0, 1.0, 1e4]),
-    seed=st.integers(0, 10_000),
-    costs=st.booleans(),
+@random_cases(
+    1500,
+    structure=["multiclass", "chain", "tree"],
+    tau=[1e-9, 1e-3, 0.1, 1.0, 50.0],
+    size=[0.0, 1.0, 1e4],
+    costs=[False, True],
 )
 def test_a_cut_is_the_tangent_of_the_smooth_function(structure, tau, size, seed, costs):
     rng = np.random.default_rng(seed)

@@ -6,7 +6,7 @@ import itertools
 import networkx as nx
 import numpy as np
 import pytest
-from graph_cases import complete
+from graph_cases import all_scores, complete
 from random_cases import random_cases
 from reference.cones import in_cone
 from reference.graphs import (
@@ -22,6 +22,9 @@ from reference.graphs import (
     scores,
     scores_of,
     size,
+)
+from reference.graphs import (
+    tables as tables_of,
 )
 
 from structsolve import ConePair
@@ -232,13 +235,7 @@ def test_exact_search_of_complete_graphs(n):
     model = complete(np.random.default_rng(n), n)
     label, value, bound, proven = exact_search(model)
     assert proven and value == bound
-    bits = np.arange(2**n)[:, None] >> np.arange(n) & 1
-    labels = bits.astype(np.int8)
-    total = np.zeros(2**n)
-    for v in range(n):
-        total += model.unary[2 * v + labels[:, v]]
-    for (u, v), start in zip(model.ends, model.pair_at):
-        total += model.pair[start + 2 * labels[:, u] + labels[:, v]]
+    total = all_scores(model.states, model.ends, *tables_of(model))
     assert value == pytest.approx(total.max(), rel=1e-13)
 
 

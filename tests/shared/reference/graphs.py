@@ -23,7 +23,7 @@ def random_model(rng, most_nodes, most_states, kind):
     rng.shuffle(pairs)
     if kind != "frustrated":
         pairs = pairs[: int(rng.integers(0, len(pairs) + 1))]
-    ends = [tuple(pair[:: int(rng.choice([1, -1]))]) for pair in pairs]
+    ends = [pair[:: (1, -1)[rng.integers(2)]] for pair in pairs]
     unary = [scores(rng, kind, (k,)) * (0.2 if kind == "frustrated" else 1) for k in states]
     return GraphModel(states, ends, unary, [scores(rng, kind, states[list(uv)]) for uv in ends])
 
