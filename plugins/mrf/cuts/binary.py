@@ -36,7 +36,7 @@ def cut_binary(scores: GraphScores) -> tuple[np.ndarray, float] | None:
     ([1, 1], 2.0)
     """
     n, m = len(scores.states), len(scores.ends)
-    if not (scores.states == 2).all():
+    if len(scores.unary) != 2 * n or not (scores.states == 2).all():
         return None
     if not (np.isfinite(scores.unary).all() and np.isfinite(scores.pair).all()):
         return None

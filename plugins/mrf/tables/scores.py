@@ -153,7 +153,7 @@ def _read(unary: Any, edges: Any, pair: Any, directed: bool, weights: Any) -> Gr
             "forbids pairs with -inf"
         )
     width = len(table)
-    if (states == width).all():
+    if len(flat) == len(states) * width:  # no node has more states than the table
         return GraphScores(states, ends, flat, table, factors)
     # Nodes with fewer states need parts of the table.
     if factors is None:
@@ -179,7 +179,7 @@ def _nodes(unary: Any) -> tuple[np.ndarray, np.ndarray]:
 
 def _fixed(table: np.ndarray) -> np.ndarray:
     """Return a flat read-only view, which models need not copy."""
-    flat = table.reshape(-1).view()
+    flat = table.reshape(-1)
     flat.flags.writeable = False
     return flat
 
