@@ -222,7 +222,6 @@ def test_memoirs_primal_is_a_bound_with_any_index(name):
         solver = Memoir(
             k=k,
             batch=int(rng.integers(1, 9)),
-            primal_rows=None,
             averaging=problem.penalty == "l2" and bool(rng.integers(2)),
         )
         result = solver.fit(problem)
