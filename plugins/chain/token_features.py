@@ -34,15 +34,18 @@ def word_shape(word: str) -> str:
     return shape
 
 
+# Length of the longest prefix and suffix.
+AFFIXES = 4
+
+
 @lru_cache(maxsize=1 << 18)
-def word_features(word: str, affixes: int = 4) -> tuple[str, ...]:
-    """Return features of a single word: lower case, shape, prefixes, suffixes and flags.
+def word_features(word: str) -> tuple[str, ...]:
+    """Return features of a single word: lower case, shape, prefixes and suffixes of up to four
+    characters, and flags.
 
     Parameters
     ----------
     word : str
-    affixes : int, default=4
-        Length of the longest prefix and suffix.
 
     Returns
     -------
@@ -50,11 +53,11 @@ def word_features(word: str, affixes: int = 4) -> tuple[str, ...]:
 
     Examples
     --------
-    >>> word_features("Oslo", 2)
-    ('lower=oslo', 'shape=Xxx', 'pre1=O', 'suf1=o', 'pre2=Os', 'suf2=lo', 'title')
+    >>> word_features("No")
+    ('lower=no', 'shape=Xx', 'pre1=N', 'suf1=o', 'pre2=No', 'suf2=No', 'title')
     """
     features = [f"lower={word.lower()}", f"shape={word_shape(word)}"]
-    for n in range(1, min(affixes, len(word)) + 1):
+    for n in range(1, min(AFFIXES, len(word)) + 1):
         features += [f"pre{n}={word[:n]}", f"suf{n}={word[-n:]}"]
     flags = {
         "title": word.istitle(),

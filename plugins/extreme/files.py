@@ -12,7 +12,14 @@ import numpy as np
 
 from structsolve import registry
 from structsolve.estimators.calibration import Calibration
-from structsolve.estimators.codec import TRANSIENT, check_history, check_metadata, plain, revive
+from structsolve.estimators.codec import (
+    TRANSIENT,
+    check_history,
+    check_metadata,
+    known_params,
+    plain,
+    revive,
+)
 from structsolve.plugins.extreme.label_sets import FORMS
 from structsolve.plugins.extreme.solvers.base import ExtremeSolver
 from structsolve.plugins.extreme.training import SOLVERS
@@ -151,7 +158,8 @@ def _revived(value: Any, name: str) -> Any:
         k: _revived(v, "solver") if isinstance(v, dict) and _SOLVER in v else revive(v)
         for k, v in value["params"].items()
     }
-    made: ExtremeSolver = SOLVERS[value[_SOLVER]](**params)
+    maker = SOLVERS[value[_SOLVER]]
+    made: ExtremeSolver = maker(**known_params(maker, params, params))
     check_types(made, f"{made.name!r}: ")
     return made
 

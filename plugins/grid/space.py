@@ -44,10 +44,8 @@ class GridStructure(Structure):
     contrast : str or list of str, optional
         Tables are linear in a constant and these features of the edge between pixels x (left, or
         upper) and x': "difference", ``x' - x``; "absolute", ``|x' - x|``; "gaussian",
-        ``exp(-|x' - x|^2 / (2 s))``, a single column; "ends", x and x' themselves.  By default
-        all edges share their tables.
-    contrast_scale : float, optional
-        The s of "gaussian"; by default the mean of ``|x' - x|^2`` over the edges of training.
+        ``exp(-|x' - x|^2 / (2 s))``, a single column, with the mean s of ``|x' - x|^2`` over the
+        edges of training; "ends", x and x' themselves.  By default all edges share their tables.
     void : label or list of labels, optional
         Labels of pixels to ignore, such as 255; see
         :class:`~structsolve.plugins.mrf.MRFStructure`.
@@ -86,13 +84,13 @@ class GridStructure(Structure):
     name = "grid"
     layouts = {"neighbours": (4, 8), "directed": (False, True), "by_direction": (False, True)}
     label_axes = 2
+    former_params = ("contrast_scale",)
 
     neighbours: int = 4
     _: KW_ONLY
     directed: bool = False
     by_direction: bool = False
     contrast: Any = None
-    contrast_scale: float | None = None
     void: Any = None
     oracle: str = "auto"
     predict_oracle: Any = None
@@ -108,12 +106,6 @@ class GridStructure(Structure):
         check_decoding(self)
         grid_directions(self.neighbours)
         contrast_names(self.contrast)
-        scale = self.contrast_scale
-        number = isinstance(scale, (int, float, np.integer, np.floating))
-        if scale is not None and not (number and np.isfinite(scale) and scale > 0):
-            raise ValueError(
-                f"contrast_scale is {scale!r}, expected a finite number above 0, or None"
-            )
 
     def make_space(
         self, X: Any, Y: Any, classes: Any = None, fit_intercept: bool = True
@@ -126,8 +118,8 @@ class GridStructure(Structure):
         pictures = read_pictures(X)
         given = _read(Y, pictures.shapes, self.void, classes)
         names = labels.learn_classes(given.flat, classes)
-        scale = self.contrast_scale
-        if scale is None and "gaussian" in contrast_names(self.contrast):
+        scale = None
+        if "gaussian" in contrast_names(self.contrast):
             scale = mean_squared_contrast(pictures.arrays, self.neighbours)
         n_features = pictures.arrays[0].shape[2]
         space = GridSpace(self, names, n_features, scale, fit_intercept)
@@ -376,7 +368,7 @@ class GridSpace(GraphLabelings):
         -------
         tuple of (float, int), or None
         """
-        if self.contrast_scale_ is None or self.structure.contrast_scale is not None:
+        if self.contrast_scale_ is None:
             return None
         return contrast_sums(read_pictures(X).arrays, self.structure.neighbours)
 

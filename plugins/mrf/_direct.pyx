@@ -8,7 +8,8 @@ from libc.string cimport memset
 from structsolve.plugins.mrf.local_search._expansion cimport expand, expand_bytes
 from structsolve.plugins.mrf.messages._float_passes cimport dual_ascent, dual_ascent_bytes
 from structsolve.plugins.mrf.local_search._climb cimport climb, climb_bytes
-from structsolve.plugins.mrf.tables._model cimport GraphModel, Model, other_end, weight_of
+from structsolve.plugins.mrf.tables._model cimport (
+    GraphModel, Model, most_states, other_end, weight_of)
 
 from structsolve.utils.arrays import real_array
 
@@ -74,7 +75,7 @@ def ascend(WeightedModel model not None, int max_iter, bint expands, bint transf
     cdef Py_ssize_t needed = max(dual_ascent_bytes(&model.model), climb_bytes(&model.model))
     if expands:
         needed = max(needed, expand_bytes(&model.model))
-    cdef Py_ssize_t step = int(model.states.max())
+    cdef Py_ssize_t step = most_states(&model.model)
     label = np.zeros(model.model.n, dtype=np.intc)
     cdef int[::1] label_view = label
     # Not zeros: unused pages take no memory.

@@ -11,7 +11,14 @@ from structsolve.examples.packed import Examples
 from structsolve.part_layout import PartLayout
 from structsolve.plugins.mrf._direct import WeightedModel, ascend
 from structsolve.plugins.mrf.cuts.binary import cut_binary, may_cut
-from structsolve.plugins.mrf.decoders import algorithm_of, check_name, make_oracle, tries_cut
+from structsolve.plugins.mrf.decoders import (
+    FEW,
+    algorithm_of,
+    check_name,
+    make_oracle,
+    tries_cut,
+)
+from structsolve.plugins.mrf.elimination._plan import is_wide
 from structsolve.plugins.mrf.exact import search
 from structsolve.plugins.mrf.graph_operators import make_sums
 from structsolve.plugins.mrf.tables._model import GraphModel
@@ -216,43 +223,55 @@ def _decode(
 ) -> Decoding:
     """Run the decoder; with an equivalent transformation if TRW-S has one at hand."""
     if oracle in ("trws", "expansion"):
-        return _ascended(scores, max_iter, oracle == "expansion", transform)
+        return _ascended(_model(scores), scores, max_iter, oracle == "expansion", transform)
     cyclic = len(scores.ends) >= len(scores.states)
+    if oracle == "auto" and cyclic and scores.states.max() > 2 and not _cuts_first(scores):
+        model = _model(scores)
+        if is_wide(model, FEW):  # what algorithm_of() would say, sooner
+            answer = _ascended(model, scores, max_iter, True, transform)
+            return _better(answer, scores, max_iter)
     if not cyclic or oracle != "exact":
         blocks, shape, layout = _graph_of(scores)
         cyclic = not shape.forest
     if oracle == "exact" and cyclic:
         # Also what is cheap enough for an oracle: its calls cannot be stopped.
         return _searched(search.solve(_tables_of(scores), time_limit, progress))
-    if algorithm_of(shape, oracle, layout) == "expansion" and not (
-        tries_cut(shape) and may_cut(scores)
-    ):
-        answer = _ascended(scores, max_iter, True, transform)
+    if algorithm_of(shape, oracle, layout) == "expansion" and not _cuts_first(scores):
+        answer = _ascended(_model(scores), scores, max_iter, True, transform)
     else:
         if scores.weights is not None:
             scores = scores._replace(pair=scores.tables(), weights=None)
         chosen = make_oracle(shape, oracle, max_iter, layout)
         answer = Decoding(*argmax(chosen, 0, _theta(blocks, scores)))
-    return _better(answer, scores, shape, max_iter) if oracle == "auto" else answer
+    return _better(answer, scores, max_iter) if oracle == "auto" else answer
 
 
-def _ascended(scores: GraphScores, max_iter: int, expands: bool, transform: bool) -> Decoding:
+def _cuts_first(scores: GraphScores) -> bool:
+    """Return whether "auto" tries a minimum cut before others."""
+    return tries_cut(int(scores.states.max()), len(scores.ends)) and may_cut(scores)
+
+
+def _ascended(
+    model: Any, scores: GraphScores, max_iter: int, expands: bool, transform: bool
+) -> Decoding:
     """Run TRW-S, with its equivalent transformation if no score is forbidden."""
     once = transform and scores.finite() is scores
-    return Decoding(*ascend(_model(scores), max_iter, expands, once))
+    return Decoding(*ascend(model, max_iter, expands, once))
 
 
-def _better(answer: Decoding, scores: GraphScores, shape: Any, max_iter: int) -> Decoding:
+def _better(answer: Decoding, scores: GraphScores, max_iter: int) -> Decoding:
     """The best answer of all decoders that "auto" tries."""
     if answer.value >= answer.bound:
         return answer
-    if shape.binary:
+    if scores.states.max() <= 2:
         label, value, bound, _ = ascend(_model(scores), max_iter, True, False)
         bound = min(bound, answer.bound)
         if value > answer.value:
             answer = answer._replace(label=label, value=value)
         answer = answer._replace(bound=max(bound, answer.value))
-    if scores.finite() is scores or shape.max_cells > SEARCHED or answer.value >= answer.bound:
+    if scores.finite() is scores or answer.value >= answer.bound:
+        return answer
+    if scores.states[scores.ends].prod(axis=1, dtype=np.int64).sum() > SEARCHED:
         return answer
     return _searched(search.improve(_tables_of(scores), answer.label, answer.bound))
 

@@ -151,7 +151,7 @@ def make_oracle(shape: Any, name: str, max_iter: int, layout: Any) -> Any:
         oracle = _oracle.TRWSOracle(max_iter, algorithm == "expansion", shape, layout)
     if name != "auto":
         return oracle
-    if tries_cut(shape):
+    if tries_cut(shape.max_states, shape.max_edges):
         oracle = cuts.CutFirstOracle(oracle, _networks(shape, layout), layout)
     if shape.n_graphs == 1:
         return oracle
@@ -215,26 +215,26 @@ def cone_program(shape: Any, name: str) -> str | None:
 
 def _with_cut(relaxation: Any, shape: Any, name: str, layout: Any) -> Any:
     """The relaxation, preceded by a minimum cut where one may suffice."""
-    if name != "auto" or not tries_cut(shape, CUT_STATES_RELAXED):
+    if name != "auto" or not tries_cut(shape.max_states, shape.max_edges, CUT_STATES_RELAXED):
         return relaxation
     return cuts.CutFirstRelaxation(relaxation, _networks(shape, layout), layout)
 
 
-def tries_cut(shape: Any, most: int = CUT_STATES) -> bool:
+def tries_cut(states: int, edges: int, most: int = CUT_STATES) -> bool:
     """Return whether "auto" tries a minimum cut, which requires super-modular scores.
 
     Parameters
     ----------
-    shape : GraphShape
+    states, edges : int
+        Most states of a node, and edges of a graph.
     most : int
-        States of a node.
+        States of a node up to which it does.
 
     Returns
     -------
     bool
     """
-    pairs = shape.max_edges * (shape.max_states - 1) ** 2
-    return shape.max_states <= most and pairs <= CUT_PAIRS
+    return states <= most and edges * (states - 1) ** 2 <= CUT_PAIRS
 
 
 def _networks(shape: Any, layout: Any) -> CutNetworks:

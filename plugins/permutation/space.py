@@ -20,13 +20,12 @@ from structsolve.plugins.permutation.degrees import (
 )
 from structsolve.plugins.permutation.labels import holds_pairs, rankings, stack_pairs
 from structsolve.plugins.permutation.matching import MatchingSpace
+from structsolve.potentials import mixed
 from structsolve.potentials.weight_layout import Block, WeightLayout
 from structsolve.structure.base import Structure
 from structsolve.utils.params import check_choice
 
 KINDS = ("auto", "ranking", "matching")
-# The most ranks of a metric (:attr:`structsolve.Space.node_mix`).
-MOST_MIXED = 256
 
 
 class PermutationStructure(Structure):
@@ -266,7 +265,7 @@ class RankingSpace(AssignmentSpace):
         else:
             block = Block("node", "node", (K, K), ("class", "rank"))
             layout = WeightLayout([block], n_features, 0, intercept)
-            if structure.weights in ("auto", "smooth") and K <= MOST_MIXED:
+            if structure.weights in ("auto", "smooth") and K <= mixed.MOST:
                 self.node_mix = smooth_ranks(K)
         super().__init__(structure, layout)
         self.classes_ = classes

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import partial
 from types import SimpleNamespace
 from typing import Any
 
@@ -9,7 +10,7 @@ import numpy as np
 
 from ..potentials.mixed import mixed_rows
 from ..potentials.model import LinearModel
-from ..solvers.problem import penalty_of
+from ..solvers.problem import penalty_of, with_rows
 from ..solvers.shard import Answer
 from ..structure.base import Space
 from .engine import RemoteEngine
@@ -140,9 +141,7 @@ class RemoteProblem:
         """
         mix, layout = self.space.node_mix, self.space.layout
         if mix is not None and layout.node is not None:
-            w = w.copy()
-            rows = layout.node_block(w)
-            rows[...] = mixed_rows(rows, mix, layout.node.stride)
+            w = with_rows(layout, w, partial(mixed_rows, M=mix, stride=layout.node.stride))
         return LinearModel(self.space, w)
 
     def heard(self, answer: Answer) -> int:

@@ -6,7 +6,7 @@ import inspect
 import os
 import re
 import sys
-from collections.abc import Sequence
+from collections.abc import Container, Sequence
 from functools import partial
 from typing import Any
 
@@ -160,14 +160,33 @@ def revive(value: Any, kind: str | None = None) -> Any:
         name = next(k for k in params if of_a_place(k))
         raise ValueError(f"it sets {name!r} of a solver of linear programs, which files must not")
     declared = registry.default().find(own_kind, value["name"], value.get("from", ""))
-    if own_kind == "solvers":  # older files may hold settings that went: no prediction needs them
-        solver = registry.default().class_of(own_kind, value["name"], value.get("from", ""))
-        known = inspect.signature(solver).parameters
-        if not any(p.kind is p.VAR_KEYWORD for p in known.values()):
-            params = {k: v for k, v in params.items() if k in known}
+    if own_kind in ("solvers", "rival_indexes", "structures"):
+        maker = registry.default().class_of(own_kind, value["name"], value.get("from", ""))
+        any_went = () if own_kind == "structures" else params
+        params = known_params(maker, params, getattr(maker, "former_params", any_went))
     made = declared.factory(**params)
     check_types(made, f"{value['name']!r}: ")
     return made
+
+
+def known_params(maker: Any, params: dict[str, Any], former: Container[str]) -> dict[str, Any]:
+    """Return the parameters of a file without those that went, which no prediction needs.
+
+    Parameters
+    ----------
+    maker : type
+    params : dict of str to object
+    former : container of str
+        Those that may have gone: all of a solver or an index; ``former_params`` of a structure.
+
+    Returns
+    -------
+    dict of str to object
+    """
+    known = inspect.signature(maker).parameters
+    if any(p.kind is p.VAR_KEYWORD for p in known.values()):
+        return params
+    return {k: v for k, v in params.items() if k in known or k not in former}
 
 
 def _node(value: Any) -> Any:

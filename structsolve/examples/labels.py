@@ -317,7 +317,7 @@ def encode(
         if unseen is not None and len(flat):
             raise ValueError(
                 f"y: found names, such as {flat[0].item()!r}, expected some of the model's "
-                f"classes, which are numbers: {_shorten(classes)}; of a model trained on "
+                f"classes, which are numbers: {brief(classes.tolist())}; of a model trained on "
                 "marginals these are 0 to K - 1: pass np.searchsorted(teacher.classes_, y)"
             )
         states, known = np.zeros(len(flat), np.int32), np.zeros(len(flat), dtype=bool)
@@ -329,7 +329,7 @@ def encode(
             i = int(np.searchsorted(offsets, first, side="right")) - 1
             raise ValueError(
                 f"example {i}: label {flat[first].item()!r} was not seen in training; known: "
-                f"{_shorten(classes)}"
+                f"{brief(classes.tolist())}"
             )
         states[~known] = unseen
     return states
@@ -391,11 +391,6 @@ def look_up(flat: np.ndarray, classes: np.ndarray) -> tuple[np.ndarray, np.ndarr
         same = (given < 0) == (flat < 0)
     places = np.minimum(np.searchsorted(classes, flat), len(classes) - 1).astype(np.int32)
     return places, (classes[places] == flat) & same
-
-
-def _shorten(classes: np.ndarray, shown: int = 12) -> str:
-    text = ", ".join(repr(c) for c in classes[:shown].tolist())
-    return f"{text}, ... ({len(classes)} in all)" if len(classes) > shown else text
 
 
 def class_names(classes: Any, structure: str, ordered: bool = True) -> np.ndarray:

@@ -9,6 +9,8 @@ from .linear cimport NODE, LinearPotentials
 
 from ..utils.arrays import real_array
 
+# The most ranks of a metric.
+MOST = MOST_MIXED
 # The least eigenvalue of a metric beside the largest: below it, an inverse is rounding.
 ROUNDING = 1e-12
 

@@ -37,9 +37,8 @@ cdef class SGDLoop(BatchLoop):
     alpha : float
         Regularisation constant.
     t0 : float
-        The step size after t steps is ``1 / (alpha (t + t0))``.
-    free_step : float
-        The step size of the free coordinates is ``free_step / sqrt(t + t0)``.
+        The step size after t steps is ``1 / (alpha (t + t0))``, that of the free coordinates
+        ``1 / sqrt(t + t0)``.
     """
 
     cdef LinearPotentials potentials
@@ -56,7 +55,7 @@ cdef class SGDLoop(BatchLoop):
     cdef Py_ssize_t n_spaces, n_cuts
     cdef object owners, cut_owners
     cdef Py_ssize_t dim, n
-    cdef double scale, scale_sum, mass, norm, free_step
+    cdef double scale, scale_sum, mass, norm
     cdef readonly double alpha, t0
     cdef readonly int64_t t
     # Number of steps that ended outside of the ball.
@@ -68,8 +67,8 @@ cdef class SGDLoop(BatchLoop):
     cdef bint averaging
     cdef long calls
 
-    def __init__(self, Py_ssize_t dim, free, double alpha, double t0=0, double free_step=1):
-        self.dim, self.alpha, self.t0, self.free_step = dim, alpha, t0, free_step
+    def __init__(self, Py_ssize_t dim, free, double alpha, double t0=0):
+        self.dim, self.alpha, self.t0 = dim, alpha, t0
         self.v, self.lag = aligned_zeros(dim), aligned_zeros(dim)
         check_numbers(free, dim, "free")
         self.free, self.free_sum = np.asarray(free, dtype=np.int64), np.zeros(len(free))
@@ -281,7 +280,7 @@ cdef class SGDLoop(BatchLoop):
                 ratio = (v[j] - self.before[f] / self.scale) / coef
                 along -= ratio * self.before[f]
                 square -= ratio * ratio
-                v[j] = (self.before[f] + self.free_step / sqrt(tau) * share * ratio) / self.scale
+                v[j] = (self.before[f] + share * ratio / sqrt(tau)) / self.scale
             self.norm += coef * (2 * along / old + coef * square)
         if radius > 0 and self.norm * self.scale * self.scale > radius * radius:
             self.projections += 1

@@ -6,7 +6,9 @@ Plugins are called here, once; solver loops stay in native code.
 from __future__ import annotations
 
 import copy
+from collections.abc import Callable
 from dataclasses import replace
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -245,10 +247,8 @@ class Problem:
     def _with_rows(self, w: np.ndarray, inverse: bool) -> np.ndarray:
         if self.potentials.plain_nodes:
             return w
-        changed = w.copy()
-        rows = self.potentials.layout.node_block(changed)
-        rows[...] = self.potentials.model_rows(rows, inverse)
-        return changed
+        change = partial(self.potentials.model_rows, inverse=inverse)
+        return with_rows(self.potentials.layout, w, change)
 
     def regulariser(self, w: np.ndarray, alpha: float) -> float:
         """Return ``alpha/2 ||w||^2`` over the penalised coordinates.
@@ -463,6 +463,28 @@ def _shares(examples: Examples) -> np.ndarray:
         weights = weights / weights.max()
         total = weights.sum()
     return weights / total
+
+
+def with_rows(
+    layout: WeightLayout, w: np.ndarray, change: Callable[[np.ndarray], np.ndarray]
+) -> np.ndarray:
+    """Return a copy of weights whose rows of the node block are changed.
+
+    Parameters
+    ----------
+    layout : WeightLayout
+    w : ndarray of shape (dim,)
+    change : callable
+        Of the rows.
+
+    Returns
+    -------
+    ndarray of shape (dim,)
+    """
+    changed = w.copy()
+    rows = layout.node_block(changed)
+    rows[...] = change(rows)
+    return changed
 
 
 def penalty_of(layout: WeightLayout, penalize_intercept: bool) -> np.ndarray | None:

@@ -64,9 +64,6 @@ class SGD(Solver):
         Number of steps counted as already taken.  With 0 the first step is large and does not
         depend on the start; with initial weights, 0 means ten passes, in ``partial_fit`` the steps
         of the last record if it counts them.
-    free_step : float, default=1.0
-        Weights outside the norm (an unpenalised intercept) do not shrink and take steps of
-        ``free_step / sqrt(t + t0)``, because the objective is not strongly convex in them.
     constraints : list of SuperModular, LinearConstraint or WeightBounds, optional
         Constraints on w, as for :class:`CuttingPlane`: each step ends with the Euclidean projection
         onto them.
@@ -76,6 +73,9 @@ class SGD(Solver):
 
     Notes
     -----
+    Weights outside the norm (an unpenalised intercept) do not shrink and take steps of
+    ``1 / sqrt(t + t0)``, because the objective is not strongly convex in them.
+
     Under constraints ``A w <= c`` the multipliers of the projections are a dual point of the rows.
     Averaged like the cuts, they belong to the same dual, so runs with constraints have a gap too.
 
@@ -111,7 +111,6 @@ class SGD(Solver):
     certify_every: int = 5
     patience: int = 5
     t0: float = 0
-    free_step: float = 1.0
     constraints: Any = None
     batch: int = 1
 
@@ -126,8 +125,6 @@ class SGD(Solver):
             raise ValueError(f"SGD: t0 is {self.t0!r}, expected a number >= 0")
         if not 0 <= self.power <= 10:
             raise ValueError(f"SGD: power is {self.power!r}, expected a number from 0 to 10")
-        if not (np.isfinite(self.free_step) and self.free_step > 0):
-            raise ValueError(f"SGD: free_step is {self.free_step!r}, expected a number > 0")
         if self.constraints and self.projection:
             raise ValueError(
                 "SGD: projection is True, expected False with constraints, because projecting onto "
@@ -155,7 +152,7 @@ class SGDRun(RestartedRun):
         t0 = float(solver.t0)
         if start.w is not None and start.w.any() and t0 == 0:
             t0 = float(start.steps) or 10.0 * problem.n
-        self.loop = SGDLoop(problem.dim, free, start.alpha, t0, solver.free_step)
+        self.loop = SGDLoop(problem.dim, free, start.alpha, t0)
         rows = assemble(solver.constraints, problem.space.layout, problem.examples)
         self.feasible = rows.polyhedron()
         if self.feasible is not None:

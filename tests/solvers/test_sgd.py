@@ -28,7 +28,7 @@ def plain(case, solver, alpha, order, w=None, radius=np.inf):
         move = len(u) * u[i] * differences[np.argmax(losses - differences @ w)]
         tau = t + t0
         w[inside] = (1 - 1 / tau) * w[inside] + move[inside] / (alpha * tau)
-        w[~inside] += solver.free_step / np.sqrt(tau) * move[~inside]
+        w[~inside] += move[~inside] / np.sqrt(tau)
         norm = np.linalg.norm(w[inside])
         if norm > radius:
             w[inside] *= radius / norm
@@ -54,7 +54,7 @@ def plain(case, solver, alpha, order, w=None, radius=np.inf):
 def test_every_step(kind, penalize, options, order):
     alpha, passes = 0.05, 7
     case = make_case(kind, weights=WEIGHTS, penalize=penalize)
-    solver = SGD(order=order, free_step=0.3, certify_every=1000, **options)
+    solver = SGD(order=order, certify_every=1000, **options)
     run = begin(solver, case.problem, alpha, seed=5)
     rng = np.random.default_rng(5)
     n = case.problem.n

@@ -242,7 +242,6 @@ def test_warm_start_from_weights():
         (lambda: SGD(order=3), "order is 3"),
         (lambda: SGD(certify_every=0), "certify_every is 0, expected an integer >= 1"),
         (lambda: SGD(t0=-1), "t0 is -1, expected a number >= 0"),
-        (lambda: SGD(free_step=0), "free_step is 0"),
         (lambda: CuttingPlane("two"), r"slack is 'two', expected one of \['one', 'n'\]"),
         (lambda: CuttingPlane(step=0), "step is 0, expected 0 < step <= 1"),
         (lambda: CuttingPlane(inactive=0), "inactive is 0, expected an integer >= 1"),

@@ -85,7 +85,7 @@ def test_cutting_planes_ask_the_oracle_inside(slack):
 def test_unpenalised_weights_under_rows_by_sgd():
     case = make_case(seed=4, n=10, penalize=False)
     A, b = rows_of(case, NAMED["box"])
-    run = begin(SGD(constraints=NAMED["box"], free_step=0.1), case.problem, ALPHA)
+    run = begin(SGD(constraints=NAMED["box"]), case.problem, ALPHA)
     for _ in range(100):
         run.step()
     assert (A @ case.flat(run.loop.averaged()) <= b + 1e-11).all()

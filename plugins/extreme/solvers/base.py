@@ -92,18 +92,16 @@ class ExtremeProblem:
             return np.full(len(self.y), 1 / len(self.y))
         return self.sample_weight / self.sample_weight.sum()
 
-    def check_shares(
-        self, least: float, most: float, why: str, factors: tuple[float, ...] = (1.0,)
-    ) -> None:
+    def check_shares(self, least: float, most: float, why: str, factor: float = 1.0) -> None:
         """Refuse an alpha by which the largest weight of an example leaves the range of numbers.
 
         Parameters
         ----------
         least, most : float
-            The range of ``max(shares) / alpha``, times each of the factors.
+            The range of ``max(shares) / alpha``, times the factor.
         why : str
             What is wrong beyond it, for the message.
-        factors : tuple of float, optional
+        factor : float, default=1
 
         Raises
         ------
@@ -113,7 +111,7 @@ class ExtremeProblem:
         if not 0 < self.alpha < np.inf:
             raise ValueError(f"alpha is {self.alpha!r}, expected a positive number")
         largest = float(self.shares.max()) / self.alpha
-        if not least <= largest * min(factors) <= largest * max(factors) <= most:
+        if not least <= largest * factor <= most:
             raise ValueError(
                 f"alpha is {self.alpha!r}: an example has a share of {largest:g} times it, "
                 f"expected {least:g} to {most:g}, {why}; take another alpha, or scale "

@@ -41,12 +41,11 @@ class ExtremeDual(ExtremeSolver):
 
     Parameters
     ----------
-    rivals_per_scan : int, default=16
-        Rivals of an example that a scan returns.  For surrogates other than the hinges, all
-        classes if ``max_rivals`` permits.
     max_rivals : int, default=64
         Maximum number of rivals per example.  An example with this many dual variables takes no
-        other rivals; the gap then does not close, and ``moved`` in the records falls to 0.
+        other rivals; the gap then does not close, and ``moved`` in the records falls to 0.  A scan
+        returns 16 of an example, and for surrogates other than the hinges all classes if there
+        are at most so many.
     inner : int, default=8
         Visits of each example between two scans; unchanged examples skip a few visits.
     epsilon : float, optional
@@ -59,7 +58,7 @@ class ExtremeDual(ExtremeSolver):
     Surrogates: "margin" (Crammer and Singer's), its square "squared-hinge"
     ``max(0, max_r 1 + w_r x - w_y x)^2``, "sparsemap", "max-min" (0-1 loss) and "crf".  All but
     "crf" need few dual variables, so their gap closes.  With "sparsemap" and "max-min" a gap
-    remains if more than ``rivals_per_scan`` classes are within the margin.  With "crf" a gap
+    remains if more classes are within the margin than a scan returns.  With "crf" a gap
     remains if there are more classes than ``max_rivals``: every class has positive probability,
     but the dropped classes count in full in the primal bound (their number times the exponential
     of the best score among them) and not at all in the dual.
@@ -85,7 +84,6 @@ class ExtremeDual(ExtremeSolver):
 
     name = "dual"
 
-    rivals_per_scan: int = 16
     max_rivals: int = 64
     inner: int = 8
     epsilon: float | None = None
@@ -103,7 +101,7 @@ class ExtremeDual(ExtremeSolver):
     def _check(self, problem: ExtremeProblem) -> None:
         """Raise ValueError if an argument is invalid or the problem is not supported."""
         check_types(self, "ExtremeDual: ")
-        for name, most in (("rivals_per_scan", None), ("max_rivals", MOST_RIVALS), ("inner", None)):
+        for name, most in (("max_rivals", MOST_RIVALS), ("inner", None)):
             check_count(f"ExtremeDual: {name}", getattr(self, name), most)
         if self.epsilon is not None and not 0 <= self.epsilon < np.inf:
             raise ValueError(

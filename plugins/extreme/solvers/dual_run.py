@@ -27,6 +27,8 @@ if TYPE_CHECKING:
 # Surrogates whose value depends on the strongest rival only.
 HINGES = ("margin", "squared-hinge")
 SURROGATES = {made.name: made for made in (Margin, CRF, SparseMAP, MaxMin)}
+# Rivals of an example that a scan returns.
+PER_SCAN = 16
 # Examples per native call: few enough for a quick response to Ctrl-C.
 EXAMPLES_PER_CALL = 2000
 # Entries of the normalised class means up to this size are dropped in the first scan.
@@ -82,7 +84,7 @@ class DualRun:
         self.n, self.n_features = problem.X.shape
         self.shares = problem.shares
         others = problem.n_classes - 1
-        self.k = min(solver.rivals_per_scan, others)
+        self.k = min(PER_SCAN, others)
         # Other surrogates may depend on all classes: if an example keeps them all, scans return
         # them all, and the gap closes.
         if surrogate_name(problem.surrogate) not in HINGES and others <= solver.max_rivals:

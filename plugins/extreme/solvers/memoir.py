@@ -48,13 +48,11 @@ class Memoir(ExtremeSolver):
         Rivals per example that the surrogate uses.
     averaging : bool, default=False
         l2: return the mean of all iterates, which has a bound; takes twice the memory.
-    primal_rows : int or None, default=1000
-        Rows, drawn once, for the estimate of the primal in records; with None, all rows, which
-        gives a bound.
 
     Notes
     -----
-    The primal uses the true class and its k best rivals; the index's bounds are added to their
+    The primal of records is estimated from 1000 rows, drawn once; up to 1000 rows it is that of
+    all.  It uses the true class and its k best rivals; the index's bounds are added to their
     scores.  For "margin" and "squared-hinge", which use one rival, it is at least the objective
     over all classes; for other surrogates it is no bound of that objective.  If an index returns
     infinite bounds, the rows of the primal are scanned exactly.  "mean_epsilon" is the mean bound
@@ -94,7 +92,6 @@ class Memoir(ExtremeSolver):
     ball: bool = True
     k: int = 1
     averaging: bool = False
-    primal_rows: int | None = 1000
 
     def fit(
         self, problem: ExtremeProblem, after: After = None, checkpoint: Checkpoint | None = None

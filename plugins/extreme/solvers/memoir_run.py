@@ -28,6 +28,8 @@ BYTES_GROWING, BYTES_FROZEN = 12, 8
 MOST_STEP = 1e30
 # Rows per pass whose rivals are compared with a full scan, to detect wrong bounds.
 CHECKED = 10
+# Rows for the estimate of the primal.
+PRIMAL_ROWS = 1000
 # What a checkpoint holds as it is.
 KEPT = ("t", "history", "missed", "mass", "start_norm", "seconds")
 
@@ -62,7 +64,7 @@ class MemoirRun:
         even = given is None or bool((given == given[:1]).all())
         self.cumulated = None if even else np.cumsum(problem.shares)
         order = np.random.default_rng([problem.seed, 0, 2]).permutation(self.n)
-        self.sample = np.sort(order if solver.primal_rows is None else order[: solver.primal_rows])
+        self.sample = np.sort(order[:PRIMAL_ROWS])
         self.history: list[dict[str, Any]] = []
         self.t, self.missed, self.seconds = 0, 0.0, 0.0
         self.weights = self._grown(problem.start)
@@ -84,9 +86,8 @@ class MemoirRun:
             raise ValueError("Memoir: averaging is True, expected False with penalty='l1'")
         check_count("Memoir: k", solver.k)
         self.k = min(int(solver.k), n_classes - 1)
-        for name in ("n_iter", "primal_rows"):
-            if getattr(solver, name) is not None:
-                check_count(f"Memoir: {name}", getattr(solver, name))
+        if solver.n_iter is not None:
+            check_count("Memoir: n_iter", solver.n_iter)
         self.batch = _batch(solver.batch, n_classes, self.n)
         self.per_pass = -(-self.n // self.batch)
         self.T = problem.max_iter * self.per_pass if solver.n_iter is None else int(solver.n_iter)

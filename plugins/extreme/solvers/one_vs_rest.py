@@ -101,7 +101,7 @@ class OneVsRest(ExtremeSolver):
                 f"penalty is {problem.penalty!r}, surrogate {problem.surrogate!r}, expected 'l2' "
                 "and 'squared-hinge' for one-vs-rest; other solvers know others"
             )
-        problem.check_shares(1e-18, 1e18, "what float32 bears", (self.cost,))
+        problem.check_shares(1e-18, 1e18, "what float32 bears", self.cost)
 
     def refuse_large(self, problem: ExtremeProblem) -> None:
         """Raise an error if training would take more memory than allowed.

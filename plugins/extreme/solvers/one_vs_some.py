@@ -13,14 +13,14 @@ from structsolve.plugins.extreme.solvers.base import (
     ExtremeResult,
     ExtremeSolver,
 )
-from structsolve.plugins.extreme.solvers.one_vs_some_run import TINY, Run, train
+from structsolve.plugins.extreme.solvers.one_vs_some_run import COST, TINY, Run, train
 from structsolve.solvers.checkpoint import Checkpoint
 from structsolve.utils.memory import refuse_too_large
 from structsolve.utils.parallel import effective_jobs
 from structsolve.utils.params import check_types, parameters
 
 # Settings that may be 0.
-FREE = ("epsilon", "prior", "bias", "intercept", "keep", "means")
+FREE = ("epsilon", "bias", "intercept", "keep", "means")
 # Bytes per pair, per rival of an example (number and score), and per kept weight.
 PAIR_BYTES, RIVAL_BYTES, WEIGHT_BYTES = 25, 8, 12
 # Range of costs in float32: TINY to HUGE.
@@ -33,9 +33,9 @@ class OneVsSome(ExtremeSolver):
 
     Class means of length one give the strongest rivals of each example.  The example is a negative
     only for the machines of these classes.  The objective is ``alpha / 2 sum_c
-    ||w_c - prior m_c||^2 + sum_i s_i sum_c v_ic loss(+-w_c . x_i)`` over the kept pairs, with the
-    class means ``m_c``, the shares ``s_i`` of the examples and the weight ``v_ic`` of positives or
-    negatives: divided by alpha, each class is a machine with ``C_i = s_i v / alpha``.
+    ||w_c - 2 m_c||^2 + 10 sum_i s_i sum_c loss(+-w_c . x_i)`` over the kept pairs, with the class
+    means ``m_c`` and the shares ``s_i`` of the examples: divided by alpha, each class is a machine
+    with ``C_i = 10 s_i / alpha``.
 
     Machines are trained against strong rivals only, and small classes have few examples.  So after
     training, ``means / sqrt(1 + 2 n_c) m_c`` is added to the weights of each class, where ``n_c``
@@ -58,10 +58,6 @@ class OneVsSome(ExtremeSolver):
         Negatives of each example found with class means.
     epsilon : float, default=0.1
         Largest error of a score in this scan, for rows of length one.
-    prior : float, default=2
-        Length of the class means towards which weights are regularised.
-    positive, negative : float, default=10
-        Weights of the losses of positives and negatives.
     bias : float, default=0.5
         Value of a constant feature, whose weight is penalised like the others; 0 for none.
     intercept : float, default=0
@@ -91,9 +87,6 @@ class OneVsSome(ExtremeSolver):
     n_rivals: int = 25
     _: KW_ONLY
     epsilon: float = 0.1
-    prior: float = 2.0
-    positive: float = 10.0
-    negative: float = 10.0
     bias: float = 0.5
     intercept: float = 0.0
     keep: float = 0.13
@@ -117,9 +110,6 @@ class OneVsSome(ExtremeSolver):
         for name, low in {"n_rivals": 1, **dict.fromkeys(FREE, 0)}.items():
             if not low <= getattr(self, name) < np.inf:
                 raise ValueError(f"{name} is {getattr(self, name)!r}, expected at least {low}")
-        for name in ("positive", "negative"):
-            if not 0 < getattr(self, name) < np.inf:
-                raise ValueError(f"{name} is {getattr(self, name)!r}, expected a positive number")
         if problem.penalty != "l2":
             raise ValueError(
                 f"penalty is {problem.penalty!r}, expected 'l2' for one-vs-some; "
@@ -130,8 +120,7 @@ class OneVsSome(ExtremeSolver):
                 f"surrogate is {problem.surrogate!r}, expected one of {['auto', *LOSSES]} for "
                 "one-vs-some; other solvers know others"
             )
-        factors = self.positive, self.negative
-        problem.check_shares(TINY, HUGE, "what float32 bears", factors)
+        problem.check_shares(TINY, HUGE, "what float32 bears", COST)
 
     def refuse_large(self, problem: ExtremeProblem) -> None:
         """Raise an error if training would take more memory than allowed.

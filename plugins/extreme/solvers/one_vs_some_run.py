@@ -27,6 +27,8 @@ BLOCKS = 16
 PRUNE = 0.03
 # A machine is done when its gradient, in units of scores, is optimal within ACCURACY * tol.
 ACCURACY = 30
+# Weight of the losses, and length of the class means towards which weights are regularised.
+COST, PRIOR = 10.0, 2.0
 # Answers of an index of rivals compared with a full scan.
 CHECKED = 5
 # The smallest cost of an example in float32.
@@ -104,11 +106,11 @@ class Run:
         problem, solver = self.problem, self.solver
         shares, C = problem.shares, problem.n_classes
         # Skip examples whose cost underflows float32.
-        part = shares / problem.alpha * min(solver.positive, solver.negative) >= TINY
+        part = shares / problem.alpha * COST >= TINY
         start, classes = problem.own
         begin, rows, own = pair_lists(start, classes, self.rivals, C, part.view(np.uint8))
         cost = (shares / problem.alpha).astype(np.float32)[rows]
-        cost *= np.where(own, np.float32(solver.positive), np.float32(solver.negative))
+        cost *= np.float32(COST)
         counts = np.bincount(classes, np.repeat(shares, np.diff(start)), C) * len(problem.y)
         later = (solver.means / np.sqrt(1 + 2 * counts)).astype(np.float32)
         self.machines = Machines(
@@ -124,7 +126,7 @@ class Run:
             passes=problem.max_iter,
             accuracy=ACCURACY * problem.tol,
             seed=problem.seed,
-            prior=solver.prior,
+            prior=PRIOR,
             later=later if solver.means else None,
         )
         self.n_pairs, self.most = len(rows), int(np.diff(begin).max())

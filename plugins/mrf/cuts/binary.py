@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from itertools import pairwise
+
 import numpy as np
 
 from structsolve.algorithms.minimum_cut import CutNetwork
-from structsolve.plugins.mrf.tables.scores import GraphScores
+from structsolve.plugins.mrf.tables.scores import GraphScores, largest
 
 
 def cut_binary(scores: GraphScores) -> tuple[np.ndarray, float] | None:
@@ -34,7 +36,7 @@ def cut_binary(scores: GraphScores) -> tuple[np.ndarray, float] | None:
     ([1, 1], 2.0)
     """
     n, m = len(scores.states), len(scores.ends)
-    if not (scores.states == 2).all():
+    if len(scores.unary) != 2 * n or not (scores.states == 2).all():
         return None
     if not (np.isfinite(scores.unary).all() and np.isfinite(scores.pair).all()):
         return None
@@ -87,9 +89,16 @@ def may_cut(scores: GraphScores) -> bool:
         return True
     if not np.isfinite(t).all():
         return False
-    second = t[:-1, :-1] + t[1:, 1:] - t[:-1, 1:] - t[1:, :-1]
-    factors = np.ones(1) if scores.weights is None else scores.weights
-    ends = np.array([factors.min(), factors.max()])
-    least = np.outer(ends, [second.min(initial=0), second.max(initial=0)]).min()
-    rest = 1e-12 * np.abs(scores.unary).max(where=scores.unary > -np.inf, initial=0)
-    return bool(least >= -rest - 1e-6 * np.abs(ends).max() * np.abs(t).max())
+    # Python's numbers: the calls of NumPy would take longer than all others of a small picture.
+    second = [0.0]
+    second += [
+        a[k] + b[k + 1] - a[k + 1] - b[k]
+        for a, b in pairwise(t.tolist())
+        for k in range(len(a) - 1)
+    ]
+    factors = scores.weights
+    low, high = (1.0, 1.0) if factors is None else (float(factors.min()), float(factors.max()))
+    least = min(f * x for f in (low, high) for x in (min(second), max(second)))
+    if least >= 0:
+        return True
+    return least >= -1e-12 * largest(scores.unary) - 1e-6 * max(-low, high) * largest(t)

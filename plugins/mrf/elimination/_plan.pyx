@@ -5,6 +5,8 @@ Plans are made once per graph, before scores are known.  A few rules give orders
 compares the fewest sums is taken.
 """
 
+import numpy as np
+
 from libc.math cimport INFINITY, exp, log
 from libc.stdint cimport uint64_t
 from libc.stdlib cimport calloc, free, malloc
@@ -163,17 +165,20 @@ cdef double _least_entries(const Model* model, int* seen) noexcept nogil:
     of the logarithms bounds that of the sums.
     """
     cdef Py_ssize_t v, j
-    cdef int w
-    cdef double total = 0
+    cdef int w, least, known = 1
+    cdef double total = 0, size = 0     # the logarithm of `known`
     for v in range(model.n):
         seen[v] = -1
     for v in range(model.n):
-        total += log(model.states[v])
+        if model.states[v] != known:
+            known, size = model.states[v], log(model.states[v])
+        total += size
         for j in range(model.near_at[v], model.near_at[v + 1]):
             w = other_end(model, model.near[j], v)
             if w > v and seen[w] != v:
                 seen[w] = <int>v
-                total += log(min(model.states[v], model.states[w]))
+                least = model.states[w]
+                total += size if least >= known else log(least)
     return (1 - 1e-9) * model.n * exp(total / model.n)
 
 
@@ -323,6 +328,31 @@ cdef int make_plan(const Model* model, double most_table, double most_entries, b
                           graph.fill + n, order + n, keep)
     free(memory)
     return 0
+
+
+def is_wide(GraphModel model not None, double most):
+    """Return whether all orders, and enumeration, take more than ``most`` sums, if it is plain.
+
+    Parameters
+    ----------
+    model : GraphModel
+    most : float
+
+    Returns
+    -------
+    bool
+        False also where only a plan could tell.
+    """
+    cdef Py_ssize_t v
+    cdef double labelings = 1
+    for v in range(model.model.n):
+        labelings *= model.model.states[v]
+        if labelings > most:
+            break
+    else:
+        return False
+    cdef int[::1] seen = np.empty(model.model.n, np.intc)
+    return model.model.n > MOST_NODES or _least_entries(&model.model, &seen[0]) > most
 
 
 cdef void free_plan(Plan* plan) noexcept nogil:

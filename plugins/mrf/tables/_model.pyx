@@ -106,26 +106,25 @@ def _integers(name, values):
     return array.astype(np.int64)
 
 
-def _scores(name, item, values, starts, shapes):
-    """One flat array of scores, from a flat one or from a list with an array per item."""
-    if not isinstance(values, np.ndarray) or values.ndim != 1 or values.dtype == object:
-        parts = [np.asarray(part, dtype=np.float64) for part in values]
-        if len(parts) != len(shapes):
-            raise ValueError(
-                f"{name}: found {len(parts)} arrays, expected {len(shapes)}, one per {item}"
-            )
-        for i, (part, shape) in enumerate(zip(parts, map(tuple, shapes.tolist()))):
-            if part.shape != shape:
-                raise ValueError(
-                    f"{name} of {item} {i}: found shape {part.shape}, expected {shape}"
-                )
-        values = np.concatenate([part.ravel() for part in parts]) if parts else np.zeros(0)
+def _joined(name, item, values, shapes):
+    """All scores, one array after the other, of a list with an array per item."""
+    parts = [np.asarray(part, dtype=np.float64) for part in values]
+    if len(parts) != len(shapes):
+        raise ValueError(
+            f"{name}: found {len(parts)} arrays, expected {len(shapes)}, one per {item}"
+        )
+    for i, (part, shape) in enumerate(zip(parts, map(tuple, shapes.tolist()))):
+        if part.shape != shape:
+            raise ValueError(f"{name} of {item} {i}: found shape {part.shape}, expected {shape}")
+    return np.concatenate([part.ravel() for part in parts]) if parts else np.zeros(0)
+
+
+def _scores(name, item, values, starts):
+    """One flat array of scores, checked, of as many items as have starts."""
     # Read-only arrays need no copy.
     fixed = values.dtype == np.float64 and values.flags.c_contiguous and not values.flags.writeable
     flat = values if fixed else np.array(values, dtype=np.float64)
-    if len(starts) <= len(shapes):
-        raise ValueError(f"{name}: found {len(starts)} starts for {len(shapes)} tables")
-    size = starts[len(shapes)]
+    size = starts[len(starts) - 1]
     if flat.size != size:
         raise ValueError(f"{name}: found {flat.size} scores, expected {size} for these states")
     if not flat.max(initial=-np.inf) < np.inf:      # the largest of NaN is NaN
@@ -136,6 +135,10 @@ def _scores(name, item, values, starts, shapes):
             "forbid"
         )
     return flat
+
+
+def _is_flat(values):
+    return isinstance(values, np.ndarray) and values.ndim == 1 and values.dtype != object
 
 
 cdef class GraphModel:
@@ -181,52 +184,68 @@ cdef class GraphModel:
                 "GraphModel() takes states, ends, unary and pair; found "
                 f"{len(more) + len(named)} more: {[*more, *named]}"
             )
-        states = _integers("states", states)
+        if not (isinstance(states, np.ndarray) and states.dtype == np.intc):
+            states = _integers("states", states)
         if states.ndim != 1 or states.size == 0:
             raise ValueError(
                 f"states: found shape {states.shape}, expected at least one node in 1-D"
             )
-        if states.min() < 1:
-            v = int(states.argmin())
-            raise ValueError(f"states of node {v}: found {states[v]}, expected at least 1")
         n = states.size
+        self.states = states.astype(np.intc)
         self.ends = check_edges(ends, n, "ends", parallel=True)
         m = len(self.ends)
-        self.unary_at = np.concatenate([[0], np.cumsum(states)]).astype(np.intp)
-        shapes = states[self.ends]
-        cells = np.cumsum(shapes[:, 0] * shapes[:, 1])
-        self.cell_at = np.concatenate([[0], cells]).astype(np.intp)
+        self.unary_at, self.near_at = np.zeros(n + 1, np.intp), np.zeros(n + 1, np.intp)
+        self.cell_at, self.near = np.zeros(m + 1, np.intp), np.zeros(2 * m, np.intc)
+        width = self._index(n, m)
         self.pair_at = self.cell_at
-        self.unary = _scores("unary", "node", unary, self.unary_at, states[:, None])
+        if not _is_flat(unary):
+            unary = _joined("unary", "node", unary, self.states[:, None])
+        self.unary = _scores("unary", "node", unary, self.unary_at)
         if isinstance(pair, np.ndarray) and pair.ndim == 2 and m:
-            other = shapes != pair.shape
-            if other.any():
-                e = int(other.any(axis=1).argmax())
-                raise ValueError(
-                    f"pair of edge {e}: found shape {pair.shape}, expected "
-                    f"{tuple(shapes[e].tolist())}"
-                )
+            if not width or pair.shape != (width, width):
+                self._refuse(pair.shape)
             self.pair_at = np.zeros(m + 1, dtype=np.intp)
-            one = np.array([0, pair.size])
-            self.pair = _scores("pair", "edge", [pair], one, shapes[:1])
+            self.pair = _scores("pair", "edge", pair.ravel(), np.array([0, pair.size]))
         else:
-            self.pair = _scores("pair", "edge", pair, self.cell_at, shapes)
-        self.states = states.astype(np.intc)
-        self.near = np.zeros(2 * m, dtype=np.intc)
-        self.near_at = np.zeros(n + 1, dtype=np.intp)
-        self._sort(n, m)
+            if not _is_flat(pair):
+                pair = _joined("pair", "edge", pair, self.states[self.ends])
+            self.pair = _scores("pair", "edge", pair, self.cell_at)
         # Read-only: checked values cannot change.
         for array in (self.states, self.ends, self.unary_at, self.pair_at, self.cell_at, self.unary,
                       self.pair, self.near, self.near_at):
             array.flags.writeable = False
         self._point(n, m)
 
-    def _sort(self, Py_ssize_t n, Py_ssize_t m):
-        cdef const int[::1] ends = self.ends.ravel()
+    def _index(self, Py_ssize_t n, Py_ssize_t m):
+        """Set the starts of scores and the edges of each node; return the states of all, or 0."""
+        cdef const int[::1] states = self.states, ends = self.ends.ravel()
+        cdef Py_ssize_t[::1] unary_at = self.unary_at, cell_at = self.cell_at
         cdef Py_ssize_t[::1] near_at = self.near_at
         cdef int[::1] near = self.near
+        cdef Py_ssize_t v, e
+        cdef int width = states[0]
+        for v in range(n):
+            if not 1 <= states[v] <= 2**30:
+                raise ValueError(
+                    f"states of node {v}: found {states[v]}, expected at least 1, at most 2**30"
+                )
+            unary_at[v + 1] = unary_at[v] + states[v]
+            width = width if states[v] == width else 0
+        for e in range(m):
+            cell_at[e + 1] = cell_at[e] + <Py_ssize_t>states[ends[2 * e]] * states[ends[2 * e + 1]]
         if m:
             sort_edges(n, m, &ends[0], &near_at[0], &near[0])
+        return width
+
+    def _refuse(self, shape):
+        """Refuse a table that does not fit the states of the ends of all edges."""
+        shapes = self.states[self.ends]
+        other = (shapes != shape).any(axis=1)
+        if other.any():
+            e = int(other.argmax())
+            raise ValueError(
+                f"pair of edge {e}: found shape {shape}, expected {tuple(shapes[e].tolist())}"
+            )
 
     def _point(self, Py_ssize_t n, Py_ssize_t m):
         cdef const int[::1] states = self.states, ends = self.ends.ravel(), near = self.near

@@ -88,16 +88,26 @@ class GraphScores(NamedTuple):
         -------
         float
         """
-        sizes = [max(x.max(initial=0), -_least(x)) for x in self[2:4]]
-        factor = 1.0 if self.weights is None else float(np.abs(self.weights).max(initial=0))
-        with np.errstate(over="ignore"):
-            return float(len(self.states) * sizes[0] + len(self.ends) * factor * sizes[1])
+        nodes, pairs = largest(self.unary), largest(self.pair)
+        if self.weights is not None:
+            pairs *= float(max(self.weights.max(initial=0), -self.weights.min(initial=0)))
+        return len(self.states) * nodes + len(self.ends) * pairs
 
 
-def _least(x: np.ndarray) -> float:
-    """Return the least finite number, at most 0."""
+def largest(x: np.ndarray) -> float:
+    """Return the largest magnitude of scores that are not -inf.
+
+    Parameters
+    ----------
+    x : ndarray
+
+    Returns
+    -------
+    float
+    """
     least = x.min(initial=0)
-    return least if least > -np.inf else x.min(initial=0, where=x > -np.inf)
+    least = least if least > -np.inf else x.min(initial=0, where=x > -np.inf)
+    return float(max(x.max(initial=0), -least))
 
 
 def graph_scores(
@@ -143,7 +153,7 @@ def _read(unary: Any, edges: Any, pair: Any, directed: bool, weights: Any) -> Gr
             "forbids pairs with -inf"
         )
     width = len(table)
-    if (states == width).all():
+    if len(flat) == len(states) * width:  # no node has more states than the table
         return GraphScores(states, ends, flat, table, factors)
     # Nodes with fewer states need parts of the table.
     if factors is None:
@@ -158,7 +168,9 @@ def _nodes(unary: Any) -> tuple[np.ndarray, np.ndarray]:
         table = _table(unary, 2, "unary") if unary.dtype.kind not in "biuf" else unary
         table = np.ascontiguousarray(table, dtype=np.float64)
         _check_finite(table, "unary of node")
-        return np.full(len(table), table.shape[1], dtype=np.int32), _fixed(table)
+        states = np.empty(len(table), dtype=np.int32)
+        states.fill(table.shape[1])
+        return states, _fixed(table)
     nodes = _each(unary, 1, "unary of node")
     if not nodes:
         raise ValueError("unary: found no nodes, expected at least one")
@@ -167,7 +179,7 @@ def _nodes(unary: Any) -> tuple[np.ndarray, np.ndarray]:
 
 def _fixed(table: np.ndarray) -> np.ndarray:
     """Return a flat read-only view, which models need not copy."""
-    flat = table.reshape(-1).view()
+    flat = table.reshape(-1)
     flat.flags.writeable = False
     return flat
 
@@ -180,9 +192,9 @@ def _weights(weights: Any, m: int, shared: bool) -> np.ndarray | None:
         raise ValueError(f"weights: found shape {factors.shape}, expected ({m},), one per edge")
     if m and not shared:
         raise ValueError("weights: found a table per edge, expected one table for all edges")
-    wrong = ~np.isfinite(factors)
-    if wrong.any():
-        e = int(wrong.argmax())
+    finite = np.isfinite(factors)
+    if not finite.all():
+        e = int(finite.argmin())
         raise ValueError(f"weights of edge {e}: found {factors[e]}, expected a finite number")
     return factors if m else None
 
@@ -238,7 +250,7 @@ def _shared(pair: Any, states: np.ndarray, directed: bool) -> np.ndarray:
     table = _table(pair, 2, "pair")
     if table.shape[0] != table.shape[1]:
         raise ValueError(f"pair: found shape {table.shape}, expected a square table")
-    if not directed and not np.array_equal(table, table.T):
+    if not directed and not (table == table.T).all():
         s, t = np.argwhere(table != table.T)[0].tolist()
         raise ValueError(
             f"pair: the table of undirected edges is not symmetric: entry ({s}, {t}) is "

@@ -11,6 +11,7 @@ import numpy as np
 import pytest
 from scipy import sparse
 
+from structsolve.plugins.extreme.solvers import dual_run
 from structsolve.plugins.extreme.solvers.base import ExtremeProblem
 from structsolve.plugins.extreme.solvers.dual import ExtremeDual
 from structsolve.plugins.extreme.solvers.dual_run import DualRun
@@ -126,15 +127,15 @@ def penalty(problem, W):
 
 
 @pytest.mark.parametrize("name", SURROGATES)
-def test_the_dual_is_below_and_the_primal_above_in_every_pass(name):
+def test_the_dual_is_below_and_the_primal_above_in_every_pass(name, monkeypatch):
     rng = np.random.default_rng(SURROGATES.index(name))
     inexact = 0
     for _ in range(40):
         index = None if rng.integers(3) == 0 else some_index(rng)
         alpha, passes = 10.0 ** rng.uniform(-6, 0.5), int(rng.choice([1, 3, 12]))
         problem = some_problem(rng, name, alpha=alpha, rivals=index, tol=1e-7)
+        monkeypatch.setattr(dual_run, "PER_SCAN", int(rng.integers(1, 5)))
         solver = ExtremeDual(
-            rivals_per_scan=int(rng.integers(1, 5)),
             max_rivals=int(rng.integers(1, 6)),
             inner=int(rng.integers(1, 4)),
             epsilon=[None, 0.0, 0.5][rng.integers(3)],
@@ -178,7 +179,7 @@ def test_the_dual_is_below_and_the_primal_above_in_every_pass(name):
 
 
 @pytest.mark.parametrize("name", ["crf", "max-min", "sparsemap"])
-def test_the_gap_closes_where_an_example_keeps_all_classes(name):
+def test_the_gap_closes_where_an_example_keeps_all_classes(name, monkeypatch):
     """A scan searches for fewer, but for these surrogates all classes may contribute to H."""
     rng = np.random.default_rng(0)
     n, C = 60, 20
@@ -186,7 +187,8 @@ def test_the_gap_closes_where_an_example_keeps_all_classes(name):
     X.indptr, X.indices = X.indptr.astype(np.int64), X.indices.astype(np.int32)
     y = rng.integers(0, C, n).astype(np.int32)
     problem = ExtremeProblem(X, y, C, 0.05, name, max_iter=40, tol=1e-5)
-    result = ExtremeDual(rivals_per_scan=4, inner=5).fit(problem)
+    monkeypatch.setattr(dual_run, "PER_SCAN", 4)
+    result = ExtremeDual(inner=5).fit(problem)
     assert result.stop_reason == "tol"
 
 
@@ -220,7 +222,6 @@ def test_memoirs_primal_is_a_bound_with_any_index(name):
         solver = Memoir(
             k=k,
             batch=int(rng.integers(1, 9)),
-            primal_rows=None,
             averaging=problem.penalty == "l2" and bool(rng.integers(2)),
         )
         result = solver.fit(problem)

@@ -7,6 +7,7 @@ import pytest
 from scipy import sparse
 
 from structsolve import StructuredSVM
+from structsolve.plugins.extreme.solvers import dual_run
 from structsolve.plugins.extreme.solvers.base import RECORD, ExtremeProblem
 from structsolve.plugins.extreme.solvers.dual import ExtremeDual
 from structsolve.plugins.extreme.solvers.dual_run import DualRun
@@ -86,13 +87,14 @@ def test_bounds_hold_and_close(surrogate):
 
 
 @pytest.mark.parametrize("surrogate", [s for s in SURROGATES if s != "squared-hinge"])
-def test_bounds_hold_with_few_rivals_and_inexact_scans(surrogate):
+def test_bounds_hold_with_few_rivals_and_inexact_scans(surrogate, monkeypatch):
+    monkeypatch.setattr(dual_run, "PER_SCAN", 1)
     rng = np.random.default_rng(8)
     for _ in range(30):
         problem = random_problem(rng, surrogate, max_iter=5)
         low, high = optimum(problem)
         epsilon = float(rng.choice([0.05, 0.5, 2.0]))
-        solver = ExtremeDual(rivals_per_scan=1, max_rivals=2, epsilon=epsilon, inner=3)
+        solver = ExtremeDual(max_rivals=2, epsilon=epsilon, inner=3)
         check_records(solver.fit(problem).history, low, high)
 
 
@@ -140,16 +142,18 @@ def same(one, other):
 
 
 @pytest.mark.parametrize("surrogate", SURROGATES)
-def test_the_answer_is_the_same_for_any_number_of_threads_and_again(surrogate):
+def test_the_answer_is_the_same_for_any_number_of_threads_and_again(surrogate, monkeypatch):
+    monkeypatch.setattr(dual_run, "PER_SCAN", 3)
     problem = words(surrogate=surrogate, max_iter=4)
-    first = ExtremeDual(rivals_per_scan=3).fit(problem)
-    assert same(first, ExtremeDual(rivals_per_scan=3).fit(problem))
-    assert same(first, ExtremeDual(rivals_per_scan=3).fit(replace(problem, n_jobs=3)))
+    first = ExtremeDual().fit(problem)
+    assert same(first, ExtremeDual().fit(problem))
+    assert same(first, ExtremeDual().fit(replace(problem, n_jobs=3)))
 
 
-def test_inexact_scans_read_less_and_their_gap_ends_near_the_mean_epsilon():
-    exact = ExtremeDual(epsilon=0.0, max_rivals=11, rivals_per_scan=1).fit(words(max_iter=30))
-    coarse = ExtremeDual(epsilon=0.4, max_rivals=11, rivals_per_scan=1).fit(words(max_iter=30))
+def test_inexact_scans_read_less_and_their_gap_ends_near_the_mean_epsilon(monkeypatch):
+    monkeypatch.setattr(dual_run, "PER_SCAN", 1)
+    exact = ExtremeDual(epsilon=0.0, max_rivals=11).fit(words(max_iter=30))
+    coarse = ExtremeDual(epsilon=0.4, max_rivals=11).fit(words(max_iter=30))
     assert exact.stop_reason == "tol"
     assert all(r["mean_epsilon"] < 1e-6 for r in exact.history)  # scores are float32
     assert coarse.stop_reason == "max_iter"
@@ -167,10 +171,11 @@ def test_epsilon_follows_the_gap():
     assert 0 < result.settings["epsilon"] < 0.01
 
 
-def test_the_primal_bound_is_above_the_objective_of_the_weights():
+def test_the_primal_bound_is_above_the_objective_of_the_weights(monkeypatch):
+    monkeypatch.setattr(dual_run, "PER_SCAN", 2)
     for surrogate in SURROGATES:
         problem = words(surrogate=surrogate, max_iter=3)
-        result = ExtremeDual(rivals_per_scan=2, max_rivals=3, epsilon=0.3).fit(problem)
+        result = ExtremeDual(max_rivals=3, epsilon=0.3).fit(problem)
         W = result.weights.to_matrix().toarray().astype(float)
         scores = problem.X.toarray().astype(float) @ W
         own = scores[np.arange(len(scores)), problem.y]
@@ -260,14 +265,15 @@ def test_an_index_of_ones_own_is_bounded_and_checked():
         assert record["dual"] <= best["primal"] and best["dual"] <= record["primal"]
         assert 0 < record["mean_epsilon"] <= 0.2 + 1e-6
     with pytest.raises(ValueError, match=r"Scan.*lies about its bound: example"):
-        ExtremeDual(rivals_per_scan=3).fit(words(rivals=Scan(shift=2)))
+        ExtremeDual().fit(words(rivals=Scan(shift=2)))
 
 
-def test_memory_is_bounded_before_it_is_taken():
+def test_memory_is_bounded_before_it_is_taken(monkeypatch):
+    monkeypatch.setattr(dual_run, "PER_SCAN", 1)
     with pytest.raises(ValueError, match=r"dual ascent .* would take .* max_memory of 1e-06 GB"):
         ExtremeDual().fit(words(max_memory=1e3))
-    some = DualRun(ExtremeDual(rivals_per_scan=1), words(max_memory=35_000)).most
-    assert 1 <= some < DualRun(ExtremeDual(rivals_per_scan=1), words()).most
+    some = DualRun(ExtremeDual(), words(max_memory=35_000)).most
+    assert 1 <= some < DualRun(ExtremeDual(), words()).most
 
 
 def test_a_table_made_anew_holds_the_same_weights():

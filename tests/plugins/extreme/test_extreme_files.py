@@ -150,6 +150,22 @@ def test_other_estimators_are_read_as_ever(tmp_path):
     assert structsolve.load(tmp_path / "m", mmap=True).predict([[1.0]]).tolist() == ["yes"]
 
 
+def test_settings_of_solvers_that_went_are_read_over(path, data):
+    meta, arrays = container.read(path, "model")
+    one = {"__extreme_solver__": "one-vs-some", "params": {"keep": 0.1, "prior": 3.0, "loss": "x"}}
+    meta["params"]["solver"] = {"__extreme_solver__": "choice", "params": {"machines": one}}
+    meta["params"]["rivals"] = {
+        "__kind__": "rival_indexes",
+        "name": "random",
+        "params": {"k": 3, "rebuild": 0.5},
+    }
+    expected = structsolve.load(path).predict(data[0])
+    container.write(path, "model", meta, arrays)
+    loaded = structsolve.load(path)
+    assert (loaded.solver.machines.keep, loaded.rivals.k) == (0.1, 3)
+    assert (loaded.predict(data[0]) == expected).all()
+
+
 # -- wrong files ------------------------------------------------------------------------------
 
 

@@ -127,7 +127,7 @@ def test_the_primal_is_a_bound(penalty):
     for seed in range(8):
         for index in (ExactRivals(), Second(), RandomRivals(2)):
             given = problem(seed, penalty=penalty, rivals=index)
-            result = Memoir(primal_rows=None, batch=7).fit(given)
+            result = Memoir(batch=7).fit(given)
             record = result.history[-1]
             W = result.weights.to_matrix().toarray().astype(float)
             true = objective(given.X.toarray(), given.y, W, given.alpha, penalty == "l1")
@@ -146,12 +146,12 @@ def test_the_primal_is_a_bound(penalty):
 def test_the_mean_of_iterates_keeps_its_bound():
     """The bound is of an expectation: the mean of many runs is below it, for inexact rivals too."""
     given = problem(1, n=10, alpha=0.1)
-    best = Memoir(primal_rows=None, batch=50, averaging=True, n_iter=150).fit(given)
+    best = Memoir(batch=50, averaging=True, n_iter=150).fit(given)
     best = best.history[-1]["primal"]
     for index in (ExactRivals(), Second()):
         given.rivals, gaps = index, []
         for given.seed in range(12):
-            record = Memoir(batch=1, averaging=True, primal_rows=None).fit(given).history[-1]
+            record = Memoir(batch=1, averaging=True).fit(given).history[-1]
             gaps.append(record["primal"] - best)
             assert record["iterations"] == 40
         assert 0 < np.mean(gaps) <= record["expected_gap"] < 1.2
@@ -170,7 +170,7 @@ def test_no_bound_where_theory_has_none():
 
 def test_training_ends_at_the_tolerance():
     given = problem(alpha=1.0, max_iter=4000, tol=0.3)
-    result = Memoir(batch=5, averaging=True, primal_rows=None).fit(given)
+    result = Memoir(batch=5, averaging=True).fit(given)
     last = result.history[-1]
     assert result.stop_reason == "tol" and last["pass"] < 4000
     assert last["expected_gap"] <= 0.3 * last["primal"]
@@ -242,7 +242,7 @@ def test_surrogates_by_object_and_wrong_ones():
 @pytest.mark.parametrize("name", ["squared-hinge", "crf", "max-min", "slack"])
 def test_training_with_several_rivals(name):
     given = problem(2, surrogate=name, alpha=0.01, max_iter=60, rivals=CertifiedRivals(0.01))
-    result = Memoir(k=3, primal_rows=None).fit(given)
+    result = Memoir(k=3).fit(given)
     first, last = result.history[0]["primal"], result.history[-1]["primal"]
     assert last < 0.9 * first
     right = result.weights.top(given.X, 1)[0][:, 0] == given.y
@@ -325,7 +325,7 @@ def test_weights_of_examples_are_how_often_they_are_drawn():
     weights = np.zeros(30)
     weights[[3, 8]] = 2, 1
     given = problem(6, sample_weight=weights)
-    result = Memoir(batch=10, primal_rows=None).fit(given)
+    result = Memoir(batch=10).fit(given)
     few = rows_of(given.X, np.array([3, 3, 8]))
     W = result.weights.to_matrix().toarray().astype(float)
     expected = objective(few.toarray(), given.y[[3, 3, 8]], W, given.alpha)

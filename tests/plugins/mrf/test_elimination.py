@@ -16,7 +16,7 @@ from reference.graphs import (
 )
 
 from structsolve.plugins.mrf.elimination._elimination import best_labelings
-from structsolve.plugins.mrf.elimination._plan import Plans
+from structsolve.plugins.mrf.elimination._plan import Plans, is_wide
 from structsolve.plugins.mrf.tables._model import GraphModel
 
 
@@ -44,6 +44,11 @@ def test_a_plan_within_its_own_cost_exists(seed, most):
     assert (
         Plans(model, 2**20, cost).most_entries == cost < Plans(model, 2**20, cost - 1).most_entries
     )
+    # What is called wide has no plan, and too many labelings to enumerate.
+    labelings = np.prod(states, dtype=float)
+    for sums in (1, cost / 2, cost - 1, cost):
+        assert not is_wide(model, sums) or (sums < cost and sums < labelings)
+    assert not is_wide(model, labelings)
 
 
 @random_cases(400, kind=KINDS, most=range(1, 5))
@@ -105,6 +110,13 @@ def test_graphs_that_are_too_wide_have_no_plan():
     assert best_labelings(model, 2**12, 2**8)[0] is None
     many = GraphModel([1] * 5000, [], np.zeros(5000), [])
     assert best_labelings(many, 2**10, 1e9)[0] is None
+    ends = nx.convert_node_labels_to_integers(nx.grid_2d_graph(40, 40)).edges
+    grid = GraphModel([3] * 1600, list(ends), np.zeros(4800), np.zeros(9 * len(ends)))
+    assert [is_wide(grid, 2.0**14), is_wide(grid, 2.0**16), is_wide(many, 1.0)] == [
+        True,
+        False,
+        False,
+    ]
 
 
 @pytest.mark.parametrize("shape, states", [((4, 12), 2), ((12, 3), 3), ((1, 40), 5)])

@@ -351,7 +351,7 @@ def test_bad_graphs(X, message):
         ({"n_states": [2, 2, 2]}, [OK], [[0, 1, 0]], "n_states is a list, which needs one graph"),
         ({"n_states": 0}, [OK], [[0, 1, 0]], "n_states of node 0 is 0, expected at least 1"),
         ({"n_states": "2"}, [OK], [[0, 1, 0]], "expected an integer or one per node"),
-        ({"n_states": 2}, [OK], [[0, 2, 0]], "label 2 was not seen in training; known: 0, 1"),
+        ({"n_states": 2}, [OK], [[0, 2, 0]], r"label 2 was not seen in training; known: \[0, 1\]"),
         ({"edges": TRIANGLE, "n_states": [2, 2]}, [N], [[0, 1, 0]], "2 entries, expected 3"),
         (
             {"edges": TRIANGLE, "n_states": [2, 3, 1]},
