@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 
+from structsolve.examples.given import check_columns
 from structsolve.plugins.dag.hierarchy import Hierarchy
 
 Path = tuple[Any, ...]
@@ -273,6 +274,7 @@ class Levels:
         ValueError
             The message names the example, the level and the name.
         """
+        check_columns(Y, self.form["columns"])
         columns = np.empty(n, dtype=np.int32)
         spare = len(self.paths) if unseen == "extra" else None
         for i, path in enumerate(read_paths(Y, n)):

@@ -9,6 +9,7 @@ import numpy as np
 
 from structsolve.evaluation.report import Report, of_argument
 from structsolve.evaluation.scorers import Weighted, final_model
+from structsolve.examples.given import check_columns
 from structsolve.plugins.dag.hierarchy import as_hierarchy, report_of_counts
 from structsolve.plugins.dag.levels import prefix_numbers, read_paths
 from structsolve.structure.pack import pack
@@ -63,6 +64,7 @@ def hierarchical_scores(
     >>> hierarchical_scores([["animal", "dog"]], [["animal", "cat"]])["f1"]
     0.5
     """
+    check_columns(y_pred, getattr(y_true, "columns", None), what="y_pred", whose="y_true has")
     if hierarchy is None:
         paths, n = [], None
         for name, Y in (("y_true", y_true), ("y_pred", y_pred)):

@@ -287,3 +287,27 @@ def test_weights_are_routed_to_scores_by_name(name, structure, Y):
     model.fit(X[:20], Y[:20])
     weighted = scorer(model, X[20:], Y[20:], sample_weight=weights[20:])
     assert scores["test_score"][0] == weighted != scorer(model, X[20:], Y[20:])
+
+
+@pytest.mark.pandas
+@pytest.mark.parametrize(
+    "report, rows, more",
+    [
+        (ranking_report, [[0, 1, 2], [2, 0, 1]], ()),
+        (label_set_report, [[1, 0, 1], [1, 1, 0]], ()),
+        (hierarchical_scores, [["x", "y", "z"], ["x", "y", ""]], ()),
+        (hierarchical_scores, [[1, 0, 1], [1, 1, 0]], ({"a": ["b", "c"]},)),
+    ],
+)
+def test_reports_refuse_columns_in_another_order(report, rows, more):
+    true = pytest.importorskip("pandas").DataFrame(rows, columns=["a", "b", "c"])
+    right = report(rows, rows, *more)
+    for pred in (true, true.to_numpy(), true.set_axis([0, 1, 2], axis=1)):
+        assert report(true, pred, *more) == right
+    refused(r"y_pred: found the columns \['b', 'a'", report, true, true[["b", "a", "c"]], *more)
+
+
+@pytest.mark.pandas
+def test_columns_in_another_order_than_the_nodes():
+    true = pytest.importorskip("pandas").DataFrame([[0, 1, 1]], columns=["c", "b", "a"])
+    refused("y_true: .*nodes of", hierarchical_scores, true, true, {"a": ["b", "c"]})
