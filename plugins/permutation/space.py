@@ -50,6 +50,7 @@ class PermutationStructure(Structure):
         ``coef_["pair"].reshape(-1, K, R)`` then holds the weights.  "auto": "scores" or "matrix"
         where it predicts left-out training rows clearly better (:meth:`RankingSpace.suited_to`),
         else "smooth"; always the latter with a kernel, and where data are not at hand at once.
+        Kernels other than "linear", and conditional risks, take no polynomials.
 
     Notes
     -----
