@@ -9,6 +9,7 @@ import numpy as np
 
 from structsolve.evaluation.report import Report, of_argument
 from structsolve.evaluation.scorers import Weighted, final_model
+from structsolve.evaluation.tokens import check_kinds
 from structsolve.examples.given import check_columns
 from structsolve.plugins.dag.hierarchy import as_hierarchy, report_of_counts
 from structsolve.plugins.dag.levels import prefix_numbers, read_paths
@@ -71,6 +72,8 @@ def hierarchical_scores(
             with of_argument(name):
                 n = len(Y) if n is None else n
                 paths.append(read_paths(Y, n, name))
+        if paths[0] and paths[1]:
+            check_kinds(paths[0][0][0], paths[1][0][0])
         true, pred = prefix_numbers(*paths)
         counts = ((true == pred) & (true >= 0)).sum(axis=1), (pred >= 0).sum(axis=1)
         return report_of_counts(*counts, (true >= 0).sum(axis=1), sample_weight)
