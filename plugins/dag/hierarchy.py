@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from structsolve.evaluation.report import Report, row_of
-from structsolve.examples.given import check_weights
+from structsolve.examples.given import check_columns, check_weights
 from structsolve.plugins.dag.topological_order import (
     add_ancestors,
     compressed,
@@ -206,6 +206,7 @@ class Hierarchy:
         """
         sets = []
         for name, given in (("y_true", y_true), ("y_pred", y_pred)):
+            check_columns(given, self.nodes, what=name, whose="nodes of the hierarchy")
             matrix = _indicators(given, name)
             if matrix.ndim != 2 or matrix.shape[1] != len(self):
                 raise ValueError(

@@ -8,6 +8,8 @@ from typing import Any
 
 import numpy as np
 
+from structsolve.evaluation.tokens import check_kinds
+from structsolve.examples.given import check_columns
 from structsolve.plugins.dag.hierarchy import Hierarchy
 
 Path = tuple[Any, ...]
@@ -273,9 +275,13 @@ class Levels:
         ValueError
             The message names the example, the level and the name.
         """
+        check_columns(Y, self.form["columns"])
         columns = np.empty(n, dtype=np.int32)
         spare = len(self.paths) if unseen == "extra" else None
-        for i, path in enumerate(read_paths(Y, n)):
+        paths = read_paths(Y, n)
+        if paths:
+            check_kinds(paths[0][0], self.paths[0][0], "y", "the training data")
+        for i, path in enumerate(paths):
             column = self.final.get(path, spare)
             if column is None:
                 raise ValueError(self._unknown(path, i))

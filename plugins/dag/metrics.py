@@ -9,6 +9,8 @@ import numpy as np
 
 from structsolve.evaluation.report import Report, of_argument
 from structsolve.evaluation.scorers import Weighted, final_model
+from structsolve.evaluation.tokens import check_kinds
+from structsolve.examples.given import check_columns
 from structsolve.plugins.dag.hierarchy import as_hierarchy, report_of_counts
 from structsolve.plugins.dag.levels import prefix_numbers, read_paths
 from structsolve.structure.pack import pack
@@ -63,12 +65,15 @@ def hierarchical_scores(
     >>> hierarchical_scores([["animal", "dog"]], [["animal", "cat"]])["f1"]
     0.5
     """
+    check_columns(y_pred, getattr(y_true, "columns", None), what="y_pred", whose="y_true has")
     if hierarchy is None:
         paths, n = [], None
         for name, Y in (("y_true", y_true), ("y_pred", y_pred)):
             with of_argument(name):
                 n = len(Y) if n is None else n
                 paths.append(read_paths(Y, n, name))
+        if paths[0] and paths[1]:
+            check_kinds(paths[0][0][0], paths[1][0][0])
         true, pred = prefix_numbers(*paths)
         counts = ((true == pred) & (true >= 0)).sum(axis=1), (pred >= 0).sum(axis=1)
         return report_of_counts(*counts, (true >= 0).sum(axis=1), sample_weight)

@@ -8,6 +8,7 @@ import numpy as np
 from scipy import sparse
 
 from structsolve.evaluation.report import of_argument
+from structsolve.evaluation.tokens import check_kinds
 from structsolve.utils.arrays import plain_numbers
 from structsolve.utils.params import check_count
 
@@ -90,6 +91,8 @@ def propensity_precision_at_k(
     for own in train:
         for label in own:
             count[label] = count.get(label, 0) + 1
+    for label in count:
+        check_kinds(label, ranked[0][0], "y_train", "ranked")
     factor = (np.log(len(train)) - 1) * (b + 1) ** a
 
     def weight(label: Any) -> float:
@@ -119,6 +122,8 @@ def _checked(y_true: Any, ranked: Any, k: Any) -> tuple[list[set[Any]], list[lis
     for i, row in enumerate(rows):
         if len({*row}) < k:
             raise ValueError(f"ranked[{i}]: found a label twice in {row!r:.60}, expected each once")
+    for label in set().union(*truth):
+        check_kinds(label, rows[0][0], beside="ranked")
     return truth, rows
 
 

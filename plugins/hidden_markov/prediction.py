@@ -11,6 +11,7 @@ from sklearn.utils.validation import _check_feature_names, check_is_fitted
 from structsolve import batch
 from structsolve.estimators.common import generator_of
 from structsolve.estimators.weights import NamedBlock, WeightTables
+from structsolve.evaluation.tokens import check_kinds
 from structsolve.examples.given import first_frame, listed
 from structsolve.plugins.hidden_markov.emissions import cumulated, log
 from structsolve.plugins.hidden_markov.states import flat_states
@@ -99,6 +100,8 @@ class StatePredictionMixin:
             i = int(np.searchsorted(offsets, hidden.index(True), side="right")) - 1
             raise ValueError(f"y, example {i}: found None in place of a state, expected all states")
         guessed = np.concatenate(self.predict(X)).tolist()
+        first, state = np.asarray(true[:1]).item(), guessed[0]
+        check_kinds(first, state, "y", "the model has states")
         return float(np.mean([bool(a == b) for a, b in zip(guessed, true)]))
 
     def predict(self, X: Any) -> list[np.ndarray]:

@@ -60,7 +60,7 @@ class HiddenPredictionMixin(FittedMixin):
     def _mask(self, space: Any, examples: Examples, allowed: Any, forbidden: Any) -> dict[str, Any]:
         if not has_states(space):
             return super()._mask(space, examples, allowed, forbidden)
-        masks = of_classes(space).mask(examples, allowed, forbidden)
+        masks = super()._mask(of_classes(space), examples, allowed, forbidden)
         owner, blocks = owners(space), {block.name: block for block in space.layout.blocks}
         for name, mask in masks.items():
             # The rows of nodes or edges come first; other tables belong to the classes.

@@ -11,7 +11,7 @@ import numpy as np
 from structsolve import registry
 from structsolve.evaluation.report import FIGURES, Report, of_argument, row_of
 from structsolve.evaluation.scorers import Weighted, final_model
-from structsolve.examples.given import check_weights
+from structsolve.examples.given import check_columns, check_weights
 from structsolve.structure.pack import pack
 from structsolve.utils.arrays import plain_numbers
 
@@ -49,6 +49,7 @@ def label_set_report(
     >>> round(report["accuracy"], 3), round(report["micro"]["f1"], 3), report["samples"]["f1"]
     (0.833, 0.667, 0.5)
     """
+    check_columns(y_pred, getattr(y_true, "columns", None), what="y_pred", whose="y_true has")
     true, pred = (
         _indicators(each, name) for each, name in ((y_true, "y_true"), (y_pred, "y_pred"))
     )

@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 
 from structsolve.examples import packing
+from structsolve.examples.given import check_columns
 from structsolve.examples.labels import class_names
 from structsolve.examples.packed import Examples
 from structsolve.plugins.mrf.decoders import check_name
@@ -224,13 +225,7 @@ class MultilabelSpace(Space):
         nodes, offsets = packing.single_rows(X, self.layout.n_features, compress=True)
         matrix = None
         if Y is not None:
-            names = column_names(Y)
-            named = self.classes_.dtype.kind in "US"
-            if named and names is not None and names.tolist() != self.classes_.tolist():
-                raise ValueError(
-                    f"y: found the columns {brief(names.tolist())}, expected "
-                    f"{brief(self.classes_.tolist())} as in training"
-                )
+            check_columns(Y, self.classes_, self.classes_.dtype.kind not in "US")
             matrix = indicators(Y, nodes.shape[0], len(self.classes_))
         examples = self._examples(nodes, offsets, matrix)
         return examples

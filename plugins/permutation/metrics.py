@@ -9,7 +9,7 @@ import numpy as np
 
 from structsolve.evaluation.report import Report, of_argument
 from structsolve.evaluation.scorers import Weighted, final_model
-from structsolve.examples.given import check_weights
+from structsolve.examples.given import check_columns, check_weights
 from structsolve.plugins.permutation.labels import rankings
 from structsolve.plugins.permutation.space import RankingSpace
 
@@ -48,6 +48,7 @@ def ranking_report(y_true: Any, y_pred: Any, sample_weight: Any = None) -> Repor
     exact 0.5000
     rankings 2
     """
+    check_columns(y_pred, getattr(y_true, "columns", None), what="y_pred", whose="y_true has")
     n = len(y_true) if getattr(y_true, "ndim", 1) and hasattr(y_true, "__len__") else 0
     with of_argument("y_true"):
         true = rankings(y_true, n)
@@ -104,9 +105,11 @@ class RankingScorer(Weighted):
             If labels are no rankings.
         """
         model, X = final_model(estimator, X)
-        if not isinstance(getattr(model, "space_", None), RankingSpace):
+        space = getattr(model, "space_", None)
+        if not isinstance(space, RankingSpace):
             raise ValueError(
                 f"metric {self.figure.replace('_', '-')!r} needs rankings, rows of ranks of the "
                 "same labels; labels of this model are none"
             )
+        check_columns(y, space.classes_)
         return float(ranking_report(y, model.predict(X), sample_weight)[self.figure])

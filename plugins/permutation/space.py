@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 
 from structsolve.examples import packing
+from structsolve.examples.given import check_columns
 from structsolve.examples.labels import class_names
 from structsolve.examples.packed import Examples
 from structsolve.plugins.permutation.assignments import AssignmentSpace
@@ -48,6 +49,7 @@ class PermutationStructure(Structure):
         ``coef_["pair"].reshape(-1, K, R)`` then holds the weights.  "auto": "scores" or "matrix"
         where it predicts left-out training rows clearly better (:meth:`RankingSpace.suited_to`),
         else "smooth"; always the latter with a kernel, and where data are not at hand at once.
+        Kernels other than "linear", and conditional risks, take no polynomials.
 
     Notes
     -----
@@ -339,13 +341,7 @@ class RankingSpace(AssignmentSpace):
         K = len(self.classes_)
         ranks = None
         if Y is not None:
-            if hasattr(Y, "columns") and self.classes_.dtype.kind in "US":
-                names = [str(name) for name in Y.columns]
-                if names != self.classes_.tolist():
-                    raise ValueError(
-                        f"y: found the columns {brief(names)}, expected "
-                        f"{brief(self.classes_.tolist())} as in training"
-                    )
+            check_columns(Y, self.classes_, self.classes_.dtype.kind not in "US")
             ranks = rankings(Y, nodes.shape[0], K)
         return self._examples(nodes, offsets, ranks)
 

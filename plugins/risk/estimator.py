@@ -19,7 +19,7 @@ from structsolve.plugins.risk.prediction import RiskPredictionMixin
 from structsolve.plugins.risk.ridge import FeatureSmoother, KernelSmoother
 from structsolve.plugins.risk.saving import save
 from structsolve.plugins.risk.targets import PartTargets
-from structsolve.potentials.mercer import PRECOMPUTED
+from structsolve.potentials.mercer import PRECOMPUTED, refuse_own_features
 from structsolve.structure.pack import learn_space
 from structsolve.utils.parallel import effective_jobs
 from structsolve.utils.params import check_types, cloned_transformer
@@ -147,6 +147,7 @@ class ConditionalRiskMinimizer(RiskPredictionMixin, BaseEstimator):
         space, examples = learn_space(
             structure, X, None if rows_of_numbers else y, fit_intercept=False
         )
+        refuse_own_features(space)
         own = getattr(space, "risk_targets", lambda *_: None)
         loss = weighed_loss(self.class_weight, self.loss, space, examples)
         targets = own(examples, y, loss)

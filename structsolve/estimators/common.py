@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from .. import registry
-from ..examples.given import first_frame, listed
+from ..examples.given import check_columns, first_frame, listed
 from ..examples.packed import Examples
 from ..operators import Loss
 from ..potentials.mercer import PRECOMPUTED, Kernel
@@ -200,7 +200,16 @@ class EstimatorMixin(CommonMixin, OperatorsMixin):
 
     def _mask(self, space: Any, examples: Examples, allowed: Any, forbidden: Any) -> dict[str, Any]:
         """Return the masks of scores for constraints on classes."""
-        allowed = listed(allowed, "allowed")
+
+        def table(rows: Any) -> Any:  # of a data frame: over one, loops visit names of columns
+            if not hasattr(rows, "columns"):
+                return rows
+            check_columns(rows, getattr(space, "classes_", None), what="allowed")
+            return rows.to_numpy()
+
+        allowed = table(listed(allowed, "allowed"))
+        if isinstance(allowed, (list, tuple)):
+            allowed = [table(rows) for rows in allowed]
         sized = hasattr(allowed, "__len__") and not isinstance(allowed, (str, bytes, dict))
         if allowed is not None and not sized:
             raise ValueError(f"allowed is {allowed!r}, expected a list with one entry per example")

@@ -85,14 +85,14 @@ def warn_of_collapse(model: Any, data: TrainingData) -> None:
         more = "StructuredSVMCV chooses alpha by cross-validation"
         if not getattr(model.solver_, "minimises", True):  # alpha has no effect
             alpha, more = "", f"try more passes, or another solver than {model.solver_.name!r}"
+        convex = bool(data.problem.surrogate.convex)
+        fault = "bound the loss badly" if convex else "have led to a poor local optimum"
         if model.solver_.name == "sgd":
             steps = "the first steps of 'sgd' may be too large for so few passes: SGD(t0=1e5); "
         warnings.warn(
             f"the model {how}: {alpha}"
             "features may be uninformative, or surrogate "
-            f"{data.problem.surrogate_name!r} may have led to a poor local optimum; "
-            + steps
-            + more,
+            f"{data.problem.surrogate_name!r} may {fault}; " + steps + more,
             RuntimeWarning,
             stacklevel=3,
         )

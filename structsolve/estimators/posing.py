@@ -7,7 +7,7 @@ from typing import Any
 from .. import registry
 from ..examples.packed import Examples
 from ..lp.ask import without_warm_starts
-from ..potentials.mercer import Kernel
+from ..potentials.mercer import Kernel, refuse_own_features
 from ..solvers.base import Solver
 from ..solvers.problem import Problem
 from ..structure.base import Space
@@ -63,7 +63,11 @@ class ProblemMixin:
         structure, intercept = self._structure_for(y), bool(self.fit_intercept)
         if not are_marginals(structure, y):
             space, examples = learn_space(structure, X, y, classes, intercept, sample_weight)
-            return (space, examples) if self.kernel is not None else space.suited_to(examples)
+            if self.kernel is None:
+                return space.suited_to(examples)
+            if self.kernel != "linear":  # the same model as without a kernel
+                refuse_own_features(space)
+            return space, examples
         if self.class_weight is not None:
             refuse_marginals(structure, y, f"class_weight is {self.class_weight!r}")
         if self._kernel() is not None:

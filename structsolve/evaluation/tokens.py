@@ -49,12 +49,30 @@ def paired(
         )
     if not true.size:
         raise ValueError("y_true holds no labels; there is nothing to score")
-    if (true.dtype.kind == "U") != (pred.dtype.kind == "U"):
-        raise ValueError(
-            f"y_true holds labels such as {true[0].item()!r} and y_pred such as "
-            f"{pred[0].item()!r}; expected strings in both or integers in both"
-        )
+    check_kinds(true[0].item(), pred[0].item())
     return true, pred, lengths
+
+
+def check_kinds(one: Any, other: Any, name: str = "y_true", beside: str = "y_pred") -> None:
+    """Refuse strings beside numbers: no label of one side can be one of the other.
+
+    Parameters
+    ----------
+    one, other : str or int
+        A label of each side.
+    name, beside : str
+        Names of the sides.
+
+    Raises
+    ------
+    ValueError
+        The message shows both labels.
+    """
+    if isinstance(one, str) != isinstance(other, str):
+        raise ValueError(
+            f"{name} holds labels such as {one!r} and {beside} such as {other!r}; expected strings "
+            "in both or integers in both"
+        )
 
 
 def token_name(name: str, starts: NDArray[np.intp], position: Any) -> str:

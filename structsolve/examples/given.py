@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from reprlib import repr as brief
 from typing import Any
 
 import numpy as np
@@ -87,6 +88,40 @@ def listed(given: Any, what: str = "X") -> Any:
             "can be read only once: pass a list"
         )
     return items
+
+
+def check_columns(
+    Y: Any, names: Any, others: bool = True, what: str = "y", whose: str = "in training"
+) -> None:
+    """Refuse a data frame of labels whose columns are not those of another, in their order.
+
+    Parameters
+    ----------
+    Y : object
+        Anything but a data frame passes.
+    names : sequence, or None
+        Names of the other's columns; None if it has none.
+    others : bool, default=True
+        Other names pass, such as the numbers that pandas gives to columns of arrays.
+    what, whose : str
+        Which argument Y is, and where the other is, for the message.
+
+    Raises
+    ------
+    ValueError
+        The message shows both lists of names.
+
+    Examples
+    --------
+    >>> check_columns([[0, 1]], ["cat", "dog"])
+    """
+    if names is None or not hasattr(Y, "columns"):
+        return
+    given, names = list(map(str, Y.columns)), list(map(str, names))
+    if given != names and not (others and sorted(given) != sorted(names)):
+        raise ValueError(
+            f"{what}: found the columns {brief(given)}, expected {brief(names)} as {whose}"
+        )
 
 
 def packed_bytes(X: Any) -> int:

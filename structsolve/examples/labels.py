@@ -306,19 +306,22 @@ def encode(
     ------
     ValueError
         The message names the first example with a label that is not in ``classes``; also for names
-        where classes are numbers, of which none can be known.
+        where classes are numbers, and numbers where they are names: none can be known.
 
     Examples
     --------
     >>> encode(np.array(["b", "a"]), np.array(["a", "b"]), np.array([0, 2])).tolist()
     [1, 0]
     """
-    if flat.dtype.kind in "US" and classes.dtype.kind not in "US":
-        if unseen is not None and len(flat):
+    names = flat.dtype.kind in "US"
+    if len(flat) and names != (classes.dtype.kind in "US"):
+        if unseen is not None:
+            kinds = ("names", "numbers") if names else ("numbers", "names")
+            hint = "; of a model trained on marginals these are 0 to K - 1: pass "
+            hint += "np.searchsorted(teacher.classes_, y)"
             raise ValueError(
-                f"y: found names, such as {flat[0].item()!r}, expected some of the model's "
-                f"classes, which are numbers: {brief(classes.tolist())}; of a model trained on "
-                "marginals these are 0 to K - 1: pass np.searchsorted(teacher.classes_, y)"
+                f"y: found {kinds[0]}, such as {flat[0].item()!r}, expected some of the model's "
+                f"classes, which are {kinds[1]}: {brief(classes.tolist())}{hint if names else ''}"
             )
         states, known = np.zeros(len(flat), np.int32), np.zeros(len(flat), dtype=bool)
     else:

@@ -6,6 +6,7 @@ from typing import Any
 
 import numpy as np
 
+from structsolve.examples.labels import first_difference
 from structsolve.io._text import PathLike, reads_file
 from structsolve.io.npz import arrange, load_arrays
 from structsolve.io.reader import Reader
@@ -109,6 +110,11 @@ def _read(path: str, reader: ArchiveReader, fit: bool) -> tuple[Any, Any]:
     arrays = _of_split(path, load_arrays(path), reader.split)
     if fit and "edges" in arrays and "node_names" in arrays and "offsets" not in arrays:
         reader.hierarchy = _children(path, arrays["edges"], arrays["node_names"])
+    elif not fit and reader.hierarchy is not None and "node_names" in arrays:
+        names = [str(name) for name in arrays["node_names"]]
+        if names != list(reader.hierarchy):
+            wrong = first_difference(names, list(reader.hierarchy))
+            raise ValueError(f"{path}: node_names are not those of training, in order: {wrong}")
     X, y = _matches(path, arrays, reader.gap) or _arranged(
         path, arrays, reader.target, reader.unpack
     )

@@ -57,7 +57,8 @@ class ArffReader(Reader):
     labels : list of str, optional
         Names of the attributes of labels in training; :meth:`fit` finds them.
     feature_names : list of str, optional
-        Names of the columns in training, or ``name=value``; :meth:`fit` finds them.
+        Names of the columns in training, or ``name=value``; :meth:`fit` finds them, and
+        :meth:`read` puts those of other files in their order.
 
     Examples
     --------
@@ -147,7 +148,10 @@ def _read(path: str, reader: ArffReader, fit: bool, arff: Any) -> tuple[Any, Any
         raise ValueError(f"{path}: found no attribute {missing!r} of labels; expected it")
     places = {name: j for j, name in enumerate(names)}
     X, columns_of = _features(path, attributes, rows, {places[name] for name in there})
-    reader.feature_names = columns_of if fit else reader.feature_names
+    if fit:
+        reader.feature_names = columns_of
+    elif reader.feature_names not in (None, columns_of):
+        X = _in_order(path, X, columns_of, reader.feature_names)
     if not there:
         y = None
     elif reader.hierarchy is not None and there == [tree[0] if tree else None]:
@@ -357,6 +361,25 @@ def _features(
             known = [[np.nan if c is None else c == value for value in values] for c in cells]
             blocks.append(np.array(known, dtype=np.float64))
     return np.concatenate(blocks, axis=1), called
+
+
+def _in_order(path: PathLike, X: Any, names: list[str], trained: list[str] | None) -> Any:
+    """Columns in the order of training; 0 for nominal values that this file does not declare."""
+    place = {name: j for j, name in enumerate(names)}
+    declared = {name.rpartition("=")[0] for name in names}
+    index = []
+    for name in trained or ():
+        attribute = name.rpartition("=")[0]
+        if name not in place and (not attribute or attribute not in declared):
+            raise ValueError(
+                f"{path}: found no feature {name!r}; expected the attributes of training, and "
+                "nominal ones with values where they had some"
+            )
+        index.append(place.get(name, len(names)))
+    none = np.zeros((X.shape[0], 1))
+    if sparse.issparse(X):
+        return sparse.hstack([X, sparse.csr_matrix(none)], format="csr")[:, index]
+    return np.hstack([X, none])[:, index]
 
 
 def _with_first_values(X: Any, rows: list[Any], starts: dict[int, Any]) -> Any:

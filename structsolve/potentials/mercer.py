@@ -38,6 +38,27 @@ FOCUS_SHARE = 0.8
 FOCUS_BYTES = 1 << 27
 
 
+def refuse_own_features(space: Any) -> None:
+    """Refuse a space that makes features from those of X: kernels would compare the former.
+
+    Parameters
+    ----------
+    space : Space
+
+    Raises
+    ------
+    ValueError
+        If the space has ``row_axes``.
+    """
+    axes = getattr(space, "row_axes", {})
+    if axes:
+        raise ValueError(
+            f"structure {space.structure.name!r} makes features of its own from X, for each "
+            f"{' and '.join(axes)}, which a kernel would compare in place of X; choose "
+            "parameters of the structure with weights for the features of X, such as the default"
+        )
+
+
 class Kernel:
     """A Mercer kernel with its parameters: ``kernel=`` and ``kernel_params=`` of the estimator.
 

@@ -6,6 +6,7 @@ from typing import Any
 
 import numpy as np
 
+from ..examples.given import check_columns
 from ..utils.arrays import real_array
 from ..utils.memory import refuse_too_large
 from ..utils.params import Params
@@ -18,7 +19,7 @@ class CostMatrix(Params):
     ----------
     matrix : array of shape (K, K)
         ``matrix[a][b]`` is the loss of predicting class b for true class a, in the order of
-        ``classes``; non-negative, zero on the diagonal.
+        ``classes``; non-negative, zero on the diagonal. A data frame has them in that order, too.
     classes : sequence, optional
         Order of rows and columns; the sorted classes by default.
     normalized : bool, default=False
@@ -55,6 +56,10 @@ class CostMatrix(Params):
             If the matrix is no matrix of costs, or lacks one of ``classes``.
         """
         K = len(classes)
+        if hasattr(self.matrix, "columns"):  # a data frame, whose names are not read otherwise
+            own = classes if self.classes is None else self.classes
+            for table in (self.matrix, self.matrix.T):
+                check_columns(table, own, what="CostMatrix: matrix", whose="classes")
         matrix = real_array(self.matrix, "CostMatrix: matrix")
         if matrix.ndim != 2 or matrix.shape[0] != matrix.shape[1]:
             raise ValueError(f"CostMatrix: matrix has shape {matrix.shape}, expected a square")

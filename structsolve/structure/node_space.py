@@ -192,8 +192,9 @@ class NodeSpace(Space):
             size = int(examples.offsets[i + 1] - examples.offsets[i])
             if rows is None:
                 rows = [None] * size
-            if not hasattr(rows, "__len__") or len(rows) != size:
-                given = f"{len(rows)} entries" if hasattr(rows, "__len__") else repr(rows)
+            sized = hasattr(rows, "__len__") and not isinstance(rows, (str, bytes))
+            if not sized or len(rows) != size:
+                given = f"{len(rows)} entries" if sized else repr(rows)
                 raise ValueError(
                     f"example {i}: allowed has {given} for {size} nodes; expected one "
                     "list of labels (or None for all) per node"
@@ -201,7 +202,7 @@ class NodeSpace(Space):
             for v, names in enumerate(rows):
                 if names is None:
                     mask[row] = 0
-                elif not hasattr(names, "__iter__"):
+                elif isinstance(names, (str, bytes)) or not hasattr(names, "__iter__"):
                     raise ValueError(
                         f"example {i}, node {v}: allowed is {names!r}, expected a list of labels"
                     )

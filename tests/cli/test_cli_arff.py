@@ -4,6 +4,7 @@ import json
 
 import numpy as np
 import pytest
+from checks import refused
 from shell import works
 
 from structsolve.io import read_examples
@@ -60,6 +61,36 @@ def test_arff_sparse_rows_omit_the_first_value(tmp_path):
     assert X.toarray().tolist() == [[0, 1], [1, 0]] and y.tolist() == ["1_1", "1_2"]
     path, _ = arff_file(tmp_path, head + "0,1_1\n1,1_2\n")
     assert ArffReader().fit(path)[0].tolist() == [[0], [1]]
+
+
+@pytest.mark.parametrize("dense", [True, False])
+def test_arff_attributes_and_values_in_another_order(tmp_path, dense):
+    def rows(*cells):
+        return [",".join(row) if dense else "{" + ", ".join(
+            f"{j} {cell}" for j, cell in enumerate(row)) + "}" for row in cells]  # fmt: skip
+
+    def written(attributes, *cells):
+        head = "".join(f"@attribute {one}\n" for one in attributes)
+        return arff_file(tmp_path, "\n".join([f"@relation r\n{head}@data", *rows(*cells)]) + "\n")
+
+    kind, size, label = "kind {bird,cat,dog}", "size numeric", "class {a,b}"
+    path, ArffReader = written([kind, size, label], ("cat", "2", "a"), ("dog", "3", "b"))
+    reader = ArffReader()
+    reader.fit(path)
+    turned = ["age numeric", "class {b,a}", size, "kind {fish,dog,cat}"]
+    path, _ = written(
+        turned, ("9", "b", "3", "dog"), ("8", "a", "2", "cat"), ("7", "a", "1", "fish")
+    )
+    X, y = reader.read(path)
+    X = X if dense else X.toarray()
+    assert X.tolist() == [[0, 0, 1, 3], [0, 1, 0, 2], [0, 0, 0, 1]] and y.tolist() == [
+        "b",
+        "a",
+        "a",
+    ]
+    for wrong, told in (([kind, label], "size"), ([size, label, "kind numeric"], "kind=bird")):
+        path, _ = written(wrong, *[["cat", "a"] if wrong[0] == kind else ["1", "a", "2"]])
+        refused(f"found no feature '{told}'", reader.read, path)
 
 
 def test_info_of_models_of_arff_has_names_of_attributes(tmp_path, capsys):

@@ -314,6 +314,18 @@ def test_fasta(capsys, tmp_path):
     fails(capsys, *fit, match="x.fasta, line 1: found 'AC'; expected a header")
 
 
+def test_nodes_of_an_archive_in_another_order_are_refused(tmp_path, capsys):
+    train, test, model = (tmp_path / name for name in ("train.npz", "test.npz", "model"))
+    edges, names = np.array([[0, -1], [1, 0], [2, 0]]), np.array(["top", "left", "right"])
+    X, Y = np.array([[1.0], [-1.0]] * 5), np.array([[1, 1, 0], [1, 0, 1]] * 5)
+    np.savez(train, X=X, Y=Y, edges=edges, node_names=names)
+    works(capsys, "fit", train, "--model", model, "--structure", "dag")
+    works(capsys, "score", model, train)
+    np.savez(test, X=X, Y=Y[:, ::-1], edges=edges, node_names=names[::-1])
+    told = "test.npz: node_names are not those of training, in order: number 0 is 'right', expected"
+    assert told in fails(capsys, "score", model, test)
+
+
 @needs_data
 def test_hierarchies_as_they_lie():
     children = read_hierarchy(data_file("hier-rcv1-topics", "rcv1.taxonomy.gz"))

@@ -8,7 +8,14 @@ from data import chains, classes, fitted
 from sklearn.base import clone
 from sklearn.exceptions import ConvergenceWarning
 
-from structsolve import ExtremeSVM, Sequences, StructuredSVM, from_padded, get_structure
+from structsolve import (
+    ExtremeSVM,
+    LatentSVM,
+    Sequences,
+    StructuredSVM,
+    from_padded,
+    get_structure,
+)
 
 
 def test_sample_weight_counts_like_repetition():
@@ -206,3 +213,25 @@ def test_rows_in_tuples_are_no_pairs():
     refused(
         "pass the rows of an example as a list", StructuredSVM("chain").fit, [rows], [[0, 1, 1]]
     )
+
+
+@pytest.mark.pandas
+@pytest.mark.parametrize("model", [StructuredSVM("multiclass"), LatentSVM("multiclass")])
+def test_allowed_classes_in_a_data_frame(model):
+    pd = pytest.importorskip("pandas")
+    X, y = np.eye(3), np.array(["a", "b", "c"])
+    model.set_params(alpha=0.01).fit(X, y)
+    frame = pd.DataFrame([[True, False, False]] * 3, columns=["a", "b", "c"])
+    assert model.predict(X, allowed=frame).tolist() == ["a", "a", "a"]
+    assert model.predict(X, allowed=[row.tolist() for row in ~frame.to_numpy()])[0] != "a"
+    refused("allowed: found the columns", model.predict, X, allowed=frame[["b", "a", "c"]])
+    chain = StructuredSVM("chain", alpha=0.01).fit([X], [y])
+    assert chain.predict([X], allowed=[frame])[0].tolist() == ["a", "a", "a"]
+
+
+def test_a_string_is_no_list_of_allowed_classes():
+    X, y = np.eye(3), np.array(["a", "b", "c"])
+    model, chain = StructuredSVM("multiclass").fit(X, y), StructuredSVM("chain").fit([X], [y])
+    refused("node 0: allowed is 'ab'", model.predict, X, allowed=["ab", "c", None])
+    refused("node 1: allowed is 'b'", chain.predict, [X], allowed=[[["a"], "b", None]])
+    refused("example 0: allowed has 'abc' for 3 nodes", chain.predict, [X], allowed=["abc"])

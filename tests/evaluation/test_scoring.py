@@ -17,6 +17,8 @@ from sklearn.model_selection import (
 
 from structsolve import (
     ConditionalRiskMinimizer,
+    HiddenMarkovModel,
+    HierarchicalSVM,
     LatentSVM,
     StructuredSVM,
     get_scorer,
@@ -29,6 +31,7 @@ from structsolve.plugins.chain.metrics import span_f1
 from structsolve.plugins.cky.metrics import bracket_report
 from structsolve.plugins.dag.metrics import hierarchical_scores
 from structsolve.plugins.dependency.metrics import attachment_report
+from structsolve.plugins.extreme.metrics import precision_at_k, propensity_precision_at_k
 from structsolve.plugins.multilabel.metrics import SET_METRICS, label_set_report
 from structsolve.plugins.permutation.metrics import ranking_report
 
@@ -287,3 +290,64 @@ def test_weights_are_routed_to_scores_by_name(name, structure, Y):
     model.fit(X[:20], Y[:20])
     weighted = scorer(model, X[20:], Y[20:], sample_weight=weights[20:])
     assert scores["test_score"][0] == weighted != scorer(model, X[20:], Y[20:])
+
+
+@pytest.mark.pandas
+@pytest.mark.parametrize(
+    "report, rows, more",
+    [
+        (ranking_report, [[0, 1, 2], [2, 0, 1]], ()),
+        (label_set_report, [[1, 0, 1], [1, 1, 0]], ()),
+        (hierarchical_scores, [["x", "y", "z"], ["x", "y", ""]], ()),
+        (hierarchical_scores, [[1, 0, 1], [1, 1, 0]], ({"a": ["b", "c"]},)),
+    ],
+)
+def test_reports_refuse_columns_in_another_order(report, rows, more):
+    true = pytest.importorskip("pandas").DataFrame(rows, columns=["a", "b", "c"])
+    right = report(rows, rows, *more)
+    for pred in (true, true.to_numpy(), true.set_axis([0, 1, 2], axis=1)):
+        assert report(true, pred, *more) == right
+    refused(r"y_pred: found the columns \['b', 'a'", report, true, true[["b", "a", "c"]], *more)
+
+
+@pytest.mark.pandas
+def test_columns_in_another_order_than_the_nodes():
+    true = pytest.importorskip("pandas").DataFrame([[0, 1, 1]], columns=["c", "b", "a"])
+    refused("y_true: .*nodes of", hierarchical_scores, true, true, {"a": ["b", "c"]})
+
+
+CLASSES = np.arange(12) % 2
+
+
+@pytest.mark.parametrize("y", [CLASSES, CLASSES.astype(str)], ids=["numbers", "names"])
+@pytest.mark.parametrize(
+    "model, form",
+    [
+        (StructuredSVM("multiclass"), lambda y: y),
+        (ConditionalRiskMinimizer(), lambda y: y),
+        (LatentSVM("multiclass"), lambda y: y),
+        (StructuredSVM("chain"), lambda y: [y]),
+        (HiddenMarkovModel(emission="gaussian"), lambda y: [y]),
+        (HierarchicalSVM(), lambda y: np.column_stack([y, y])),
+    ],
+)
+def test_numbers_are_no_names(model, form, y):
+    X = y[:, None].astype(float)
+    X = [X] if len(form(y)) == 1 else X
+    assert model.fit(X, form(y)).score(X, form(y)) == 1
+    other = y.astype(int if y.dtype.kind == "U" else str)
+    refused("y: found n|y holds labels such as '?0'? and the", model.score, X, form(other))
+
+
+@pytest.mark.parametrize(
+    "score",
+    [
+        lambda one, other: hierarchical_scores([one], [other]),
+        lambda one, other: precision_at_k([set(), one], [other, other], k=1),
+        lambda one, other: propensity_precision_at_k([one], [one], 1, y_train=[other] * 3),
+    ],
+)
+def test_scores_tell_numbers_from_names(score):
+    for one, other in (([1, 2], ["1", "2"]), (["1", "2"], [1, 2])):
+        score(one, one)
+        refused("holds labels such as .* expected strings in both", score, one, other)

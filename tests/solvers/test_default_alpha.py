@@ -379,8 +379,11 @@ def test_models_that_have_collapsed_warn(structure, alpha, message):
     X, y = rows(200)
     y = (X[:, 0] > np.quantile(X[:, 0], 0.8)).astype(int)
     X, Y = 0.01 * X, y if structure == "multiclass" else np.column_stack([y, y[::-1]])
-    with pytest.warns(RuntimeWarning, match=message):
+    with pytest.warns(RuntimeWarning, match=f"{message}.* 'margin' may bound the loss badly"):
         SVM(structure, alpha=alpha).fit(X, Y)
+    never_convex = {"surrogate": "probloss:0", "solver": "sgd", "loss": "hamming"}
+    with pytest.warns(RuntimeWarning, match="'probloss' may have led to a poor local optimum"):
+        SVM(structure, alpha=alpha, **never_convex).fit(X, Y)
 
 
 def test_steps_of_sgd_are_named_where_they_are_too_large():

@@ -207,6 +207,19 @@ def test_order_of_classes():
     np.testing.assert_array_equal(CostMatrix(COST).cost(classes), COST)
 
 
+@pytest.mark.pandas
+def test_names_of_a_data_frame_of_costs():
+    classes = np.array(["a", "b", "c"])
+    frame = pytest.importorskip("pandas").DataFrame(COST, list("abc"), list("abc"))
+    np.testing.assert_array_equal(CostMatrix(frame).cost(classes), COST)
+    turned = frame.loc[["c", "a", "b"], ["c", "a", "b"]]
+    for wrong in (turned, turned[["a", "b", "c"]], turned.T[["a", "b", "c"]].T):
+        refused("CostMatrix: matrix: found the columns", CostMatrix(wrong).cost, classes)
+    named = CostMatrix(turned, classes=["c", "a", "b"]).cost(classes)
+    np.testing.assert_array_equal(named, COST)
+    refused("columns", CostMatrix(frame, classes=["c", "a", "b"]).cost, classes)
+
+
 @pytest.mark.parametrize(
     "loss, message",
     [

@@ -118,6 +118,7 @@ def test_data_frames():
         assert (guess.fillna("").to_numpy() == Y).all()
     chosen = HierarchicalSVMCV(alphas=[0.1, 0.01], cv=2).fit(X, frame)
     assert chosen.score(X, frame) > 0.9
+    refused("y: found the columns", chosen.score, X, frame[["b", "a", "c"]])
     indicators = pandas.DataFrame(np.eye(3, dtype=int)[:, [0, 1]], columns=["x", "y"])
     model = StructuredSVM(DagStructure({"x": [], "y": []}), alpha=0.1).fit(np.eye(3), indicators)
     assert model.predict(np.eye(3)).shape == (3, 2)

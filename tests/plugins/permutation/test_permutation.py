@@ -1,5 +1,7 @@
 """Rankings and matchings: forms of data, losses, training, saving, errors."""
 
+from functools import partial
+
 import numpy as np
 import pytest
 from checks import LOSS, refused, reloaded
@@ -10,7 +12,7 @@ from sklearn.base import clone
 from sklearn.model_selection import GridSearchCV
 
 import structsolve
-from structsolve import ClassWeights, CostMatrix, StructuredSVM
+from structsolve import ClassWeights, CostMatrix, StructuredSVM, get_scorer
 from structsolve.lp.ask import ask_oracle
 from structsolve.plugins.permutation import PermutationStructure, assign
 from structsolve.structure import calls
@@ -98,12 +100,14 @@ def test_data_frames():
     pd = pytest.importorskip("pandas")
     X, ranks = rankings(n=20)
     expected = StructuredSVM("permutation", tol=0.1).fit(X, ranks).predict(X).tolist()
-    names = list("dcba")
-    frames = pd.DataFrame(X, columns=list("wxyz")), pd.DataFrame(ranks, columns=names)
-    model = StructuredSVM("permutation", tol=0.1).fit(*frames)
-    assert model.predict(frames[0]).tolist() == expected
-    assert model.classes_.tolist() == names
-    refused("found the columns", model.score, frames[0], frames[1][names[::-1]])
+    for names in ([3, 5, 4, 7], list("dcba")):
+        frames = pd.DataFrame(X, columns=list("wxyz")), pd.DataFrame(ranks, columns=names)
+        model = StructuredSVM("permutation", tol=0.1).fit(*frames)
+        assert model.predict(frames[0]).tolist() == expected
+        assert model.classes_.tolist() == names
+        for score in (model.score, partial(get_scorer("kendall-tau"), model)):
+            refused("y: found the columns", score, frames[0], frames[1][names[::-1]])
+            assert score(*frames) > 0.5
 
 
 def test_forms_of_matchings():

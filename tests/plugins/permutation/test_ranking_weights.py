@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from sklearn.base import clone
 
 import structsolve
-from structsolve import StructuredSVM
+from structsolve import ConditionalRiskMinimizer, StructuredSVM
 from structsolve.plugins.permutation import PermutationStructure
 from structsolve.plugins.permutation.choice import PENALTIES, _left_out, _principal, better_weights
 from structsolve.plugins.permutation.degrees import expand, rank_polynomials, smooth_ranks
@@ -234,3 +234,20 @@ def test_weights_by_name(weights, R):
     assert {row["feature"] for row in model.info(top=None)["pair"]} == {*range(6), "intercept"}
     refused("feature_names has 5 entries, expected 6", model.info, feature_names=names[:5])
     assert len(model.named_weights(names)) == len(table)
+
+
+@pytest.mark.parametrize("weights", ["scores", "rank:2"])
+def test_kernels_compare_rows_of_x_alone(weights):
+    structure = PermutationStructure(weights=weights)
+    X, ranks = structure.sample(0, n=12, size=3)
+    told = "'permutation' makes features of its own from X, for each class and degree, .* a kernel"
+    for model in (
+        StructuredSVM(structure, kernel="rbf"),
+        StructuredSVM(structure, kernel="precomputed"),
+        ConditionalRiskMinimizer(structure),
+        ConditionalRiskMinimizer(structure, kernel=None),
+    ):
+        refused(told, model.fit, X @ X.T, ranks)
+    linear = StructuredSVM(structure, kernel="linear", alpha=0.1, tol=1e-6).fit(X, ranks)
+    plain = clone(linear).set_params(kernel=None).fit(X, ranks)
+    assert linear.history_[-1]["primal"] == pytest.approx(plain.history_[-1]["primal"], rel=1e-5)
