@@ -329,7 +329,7 @@ def test_it_needs_half_of_the_labels_after_a_sweep(monkeypatch):
 
 
 def test_classes_that_weights_may_fit_keep_exact_steps(monkeypatch):
-    """A sweep at a weak alpha leaves all labels within the margin of rows that a model fits, too."""
+    """A sweep at a weak alpha leaves all labels within the margin of rows that a model fits too."""
     X, y = load_digits(return_X_y=True)
     fitted = posed(X / 16, y)
     assert choose._swept(fitted, 1e-5, 1)[1]["cuts"] >= 0.5 * 9 * len(y)
