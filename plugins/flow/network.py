@@ -6,6 +6,7 @@ from typing import Any
 
 import numpy as np
 
+from structsolve.examples.given import check_columns
 from structsolve.utils.arrays import plain_numbers
 
 # Tolerance of flow conservation, relative to the network's unit.
@@ -115,6 +116,7 @@ class Network:
         Parameters
         ----------
         Y : array of shape (n, m), or data frame
+            Columns that are the pairs of nodes of arcs have their order.
         n : int
             Rows of X.
         what : str, default="y"
@@ -132,6 +134,8 @@ class Network:
         if Y is None:
             raise ValueError(f"{what} is None: flow requires {what}, one row of arc flows per row")
         if hasattr(Y, "iloc"):
+            arcs = [(self.nodes[a], self.nodes[b]) for a, b in self.ends.tolist()]
+            check_columns(Y, arcs, what=what, whose="arcs of the network")
             Y = Y.to_numpy()
         flows = plain_numbers(np.asarray(Y))
         if flows.dtype.kind not in "biuf" or flows.shape != (n, self.m):

@@ -58,7 +58,7 @@ class CostMatrix(Params):
         K = len(classes)
         if hasattr(self.matrix, "columns"):  # a data frame, whose names are not read otherwise
             own = classes if self.classes is None else self.classes
-            for table in (self.matrix, self.matrix.T):
+            for table in (self.matrix, getattr(self.matrix, "T", None)):  # polars names no rows
                 check_columns(table, own, what="CostMatrix: matrix", whose="classes")
         matrix = real_array(self.matrix, "CostMatrix: matrix")
         if matrix.ndim != 2 or matrix.shape[0] != matrix.shape[1]:

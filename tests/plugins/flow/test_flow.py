@@ -477,3 +477,18 @@ def test_zero_one_loss_and_kbest_of_a_model():
     assert model.history_[-1]["gap"] <= 1e-3 * model.history_[-1]["primal"]
     for best, answers in zip(model.predict(X), model.predict_kbest(X, 9)):
         assert len(answers) == len(labels) and answers[0][0].tolist() == best.tolist()
+
+
+@pytest.mark.pandas
+@pytest.mark.parametrize("network", [paths_network, wide_network])
+def test_arcs_as_columns_have_the_order_of_the_network(network):
+    pd = pytest.importorskip("pandas")
+    graph = network()
+    arcs = list(graph.edges)
+    model = StructuredSVM(FlowStructure(graph), alpha=0.1)
+    X, Y = FlowStructure(graph).sample(0, n=6)
+    frame = pd.DataFrame(Y, columns=pd.MultiIndex.from_tuples(arcs))
+    assert model.fit(X, frame).score(X, frame) == model.score(X, Y)
+    swapped = frame[[arcs[1], arcs[0], *arcs[2:]]]
+    refused("y: found the columns .* as arcs of the network", model.score, X, swapped)
+    model.fit(X, pd.DataFrame(Y, columns=[f"arc {k}" for k in range(len(arcs))]))
