@@ -84,7 +84,7 @@ class GridStructure(Structure):
     name = "grid"
     layouts = {"neighbours": (4, 8), "directed": (False, True), "by_direction": (False, True)}
     label_axes = 2
-    former_params = ("contrast_scale",)
+    former_params = ("contrast_scale",)  # of earlier versions, which files may hold
 
     neighbours: int = 4
     _: KW_ONLY
