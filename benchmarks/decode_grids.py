@@ -3,7 +3,8 @@
 The native side is one call of the oracle of that name, made before, on scores already laid out.
 `decode` gets fresh arrays, checks them, plans, makes the oracle and calls it.  Tables: one for all
 edges (Potts), one with weights (the native oracle has a table per edge), or random ones.  The sides
-take turns; least CPU time of a few rounds, each with other scores.
+take turns; least CPU time of a few rounds, each with other scores, and of sixteen times as many on
+32 x 32, whose calls take a millisecond.
 
     python benchmarks/decode_grids.py
 """
@@ -52,6 +53,7 @@ def cell(side: int, states: int, kind: str, oracle: str, rounds: int) -> list[An
     from structsolve.plugins.mrf import decode, grid_edges
 
     edges = grid_edges(side, side, 4)
+    rounds *= max(1, 128 // side) ** 2
     spent = []
     for r in range(rounds):
         rng = np.random.default_rng(r)
