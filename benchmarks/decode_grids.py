@@ -3,8 +3,8 @@
 The native side is one call of the oracle of that name, made before, on scores already laid out.
 `decode` gets fresh arrays, checks them, plans, makes the oracle and calls it.  Tables: one for all
 edges (Potts), one with weights (the native oracle has a table per edge), or random ones.  The sides
-take turns; least CPU time of a few rounds, each with other scores, and of sixteen times as many on
-32 x 32, whose calls take a millisecond.
+take turns; median CPU time of a few rounds (of sixteen times as many on 32 x 32, whose calls are
+short), each with other scores, which take more passes or fewer.
 
     python benchmarks/decode_grids.py
 """
@@ -69,7 +69,7 @@ def cell(side: int, states: int, kind: str, oracle: str, rounds: int) -> list[An
             times.append(process_time() - begun)
         spent.append(times if r % 2 else times[::-1])
         assert np.isclose(*values, rtol=1e-3)  # heuristics may round another way
-    own, peer = 1e3 * np.min(spent, axis=0)[::-1]
+    own, peer = 1e3 * np.median(spent, axis=0)[::-1]
     return [f"{side} x {side}", states, kind, oracle, peer, own, own / peer]
 
 
