@@ -10,7 +10,7 @@ from scipy import sparse
 
 import structsolve
 from structsolve.cli import messages
-from structsolve.features.vectorizer import split_rows
+from structsolve.utils.sparse import split_rows
 
 
 def make_chains(

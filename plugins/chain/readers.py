@@ -6,7 +6,6 @@ from collections.abc import Iterator, Sequence
 from dataclasses import KW_ONLY
 from typing import Any
 
-from structsolve.features.vectorizer import SequenceVectorizer
 from structsolve.io.reader import Reader
 from structsolve.io.select import parse_rows
 from structsolve.plugins.chain.conll import Sentence, conll_block, read_conll, split_labels
@@ -27,6 +26,8 @@ class _NamedReader(Reader):
         return None if self.vectorizer is None else self.vectorizer["features"]
 
     def _matrices(self, X: Any, fit: bool) -> list[Any]:
+        from structsolve.features.vectorizer import SequenceVectorizer  # heavy: scikit-learn
+
         if fit:
             made = SequenceVectorizer()
             rows = made.fit_transform(X)

@@ -13,8 +13,8 @@ from ..examples.packed import Sequences
 from ..examples.packing import stack_rows
 from ..utils.masked import refuse_masked
 from ..utils.params import cloned_transformer
+from ..utils.sparse import split_rows
 from ..utils.suggest import a_type
-from .vectorizer import split_rows
 
 
 class NodeTransformer(TransformerMixin, BaseEstimator, auto_wrap_output_keys=None):  # type: ignore[call-arg]

@@ -2,7 +2,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
-from itertools import pairwise
 from typing import Any
 
 import numpy as np
@@ -12,7 +11,7 @@ from sklearn.feature_extraction import DictVectorizer, FeatureHasher
 from sklearn.utils.validation import check_is_fitted
 
 from ..utils.params import check_count, cloned_transformer
-from ..utils.sparse import valid_csr
+from ..utils.sparse import split_rows, valid_csr
 from ..utils.suggest import a_type
 from ._numbering import Names, Numbering, show
 
@@ -258,49 +257,6 @@ def _name_columns(inner: DictVectorizer, names: list[str]) -> None:
     # Set the attributes of its fit(), which would process every feature of every item again.
     inner.feature_names_ = names
     inner.vocabulary_ = dict(zip(names, range(len(names))))
-
-
-def split_rows(matrix: Any, offsets: Any) -> list[Any]:
-    """Split a matrix into blocks of rows, ``offsets[i]:offsets[i + 1]``, without copying values.
-
-    Parameters
-    ----------
-    matrix : ndarray or sparse matrix
-        Sparse ones other than CSR are converted.
-    offsets : sequence of int
-        From 0 to the number of rows.
-
-    Returns
-    -------
-    list of ndarray or of CSR matrices
-        Views: changes of their values also change `matrix`.
-
-    Examples
-    --------
-    >>> [block.tolist() for block in split_rows(np.eye(3), [0, 1, 3])]
-    [[[1.0, 0.0, 0.0]], [[0.0, 1.0, 0.0], [0.0, 0.0, 1.0]]]
-    """
-    offsets = np.asarray(offsets).tolist()
-    if isinstance(matrix, np.ndarray):
-        return [matrix[a:b] for a, b in pairwise(offsets)]
-    matrix = matrix.tocsr()
-    kind, width = type(matrix), matrix.shape[1]
-    arrays = _split_arrays(matrix.data, matrix.indices, matrix.indptr, offsets)
-    if kind is sparse.csr_matrix:
-        # The parts of a valid matrix are valid.
-        canonical = bool(matrix.has_canonical_format)
-        return [valid_csr(*parts, width, canonical) for parts in arrays]
-    return [kind(parts, shape=(len(parts[2]) - 1, width), copy=False) for parts in arrays]
-
-
-def _split_arrays(
-    data: Any, indices: Any, indptr: Any, offsets: Any
-) -> Iterable[tuple[Any, Any, Any]]:
-    """The arrays of each block of rows."""
-    ends = indptr.tolist()
-    for a, b in pairwise(offsets):
-        lo, hi = ends[a], ends[b]
-        yield data[lo:hi], indices[lo:hi], indptr[a : b + 1] - indptr[a]
 
 
 def feature_counts(X: Iterable[Iterable[Any]], empty: bool, separator: str) -> dict[str, int]:

@@ -11,9 +11,8 @@ from typing import Any
 import numpy as np
 from scipy import sparse
 
-from structsolve.features.vectorizer import split_rows
 from structsolve.io._text import PathLike, atomic_write, reads_file
-from structsolve.utils.sparse import as_csr, csr_of
+from structsolve.utils.sparse import as_csr, csr_of, split_rows
 from structsolve.utils.values import from_text, is_flat, to_text
 
 _CSR = ("X_data", "X_indices", "X_indptr", "X_shape")

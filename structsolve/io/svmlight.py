@@ -10,7 +10,6 @@ from typing import IO
 
 import numpy as np
 
-from structsolve.features.vectorizer import split_rows
 from structsolve.io._text import (
     PathLike,
     bad_line,
@@ -21,6 +20,7 @@ from structsolve.io._text import (
     reads_file,
     text_lines,
 )
+from structsolve.utils.sparse import split_rows
 
 _PAIR = re.compile(r"(\d+):(\S+)")
 # scikit-learn's parser counts in 32 bits.

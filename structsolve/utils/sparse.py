@@ -7,6 +7,8 @@ from a damaged file or another library, make it read and write outside of its me
 from __future__ import annotations
 
 import functools
+from collections.abc import Iterator
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
@@ -250,3 +252,48 @@ def _diagonals(X: Any) -> str:
 
 
 _CHECKS = {"csr": _rows, "csc": _columns, "bsr": _blocks, "coo": _coordinates, "dia": _diagonals}
+
+
+def split_rows(matrix: Any, offsets: Any) -> list[Any]:
+    """Split a matrix into blocks of rows, ``offsets[i]:offsets[i + 1]``, without copying values.
+
+    Parameters
+    ----------
+    matrix : ndarray or sparse matrix
+        Sparse ones other than CSR are converted.
+    offsets : sequence of int
+        From 0 to the number of rows.
+
+    Returns
+    -------
+    list of ndarray or of CSR matrices
+        Views: changes of their values also change `matrix`.
+
+    Examples
+    --------
+    >>> [block.tolist() for block in split_rows(np.eye(3), [0, 1, 3])]
+    [[[1.0, 0.0, 0.0]], [[0.0, 1.0, 0.0], [0.0, 0.0, 1.0]]]
+    """
+    import scipy.sparse as sp  # heavy
+
+    offsets = np.asarray(offsets).tolist()
+    if isinstance(matrix, np.ndarray):
+        return [matrix[a:b] for a, b in pairwise(offsets)]
+    matrix = matrix.tocsr()
+    kind, width = type(matrix), matrix.shape[1]
+    arrays = _split_arrays(matrix.data, matrix.indices, matrix.indptr, offsets)
+    if kind is sp.csr_matrix:
+        # The parts of a valid matrix are valid.
+        canonical = bool(matrix.has_canonical_format)
+        return [valid_csr(*parts, width, canonical) for parts in arrays]
+    return [kind(parts, shape=(len(parts[2]) - 1, width), copy=False) for parts in arrays]
+
+
+def _split_arrays(
+    data: Any, indices: Any, indptr: Any, offsets: Any
+) -> Iterator[tuple[Any, Any, Any]]:
+    """The arrays of each block of rows."""
+    ends = indptr.tolist()
+    for a, b in pairwise(offsets):
+        lo, hi = ends[a], ends[b]
+        yield data[lo:hi], indices[lo:hi], indptr[a : b + 1] - indptr[a]

@@ -15,7 +15,8 @@ from sklearn.feature_extraction import DictVectorizer, FeatureHasher
 from sklearn.feature_extraction.text import TfidfTransformer
 from sklearn.pipeline import make_pipeline
 
-from structsolve.features.vectorizer import SequenceVectorizer, split_rows
+from structsolve.features.vectorizer import SequenceVectorizer
+from structsolve.utils.sparse import split_rows
 
 DICTS = [
     [{"word": "Vienna", "len": 6, "first": True}, {"word": "waits", "len": 5.5}],

@@ -22,8 +22,11 @@ from structsolve.plugins.extreme.weights.sorted_row cimport (
 from structsolve.plugins.extreme.weights.weight_table cimport Slot
 
 cdef enum:
-    SHARING = 64            # rows one after the other that share a block, which stays in the cache
-    AHEAD = 2               # features whose weights are prefetched
+    AHEAD = 3               # features whose weights are prefetched
+    # Rows one after the other share a block, which stays in the cache: up to so many, and fewer
+    # where a block would come less than so many times a pass.
+    MOST_SHARING = 256
+    TIMES = 16
 
 cdef const char* LEFT = b"the weights; use fewer features or classes"
 
@@ -92,7 +95,7 @@ cdef class SoftmaxWeights:
         If there is no memory for the weights of dense features.
     """
 
-    cdef readonly Py_ssize_t n_features, n_classes, head, block, blocks, width, batch
+    cdef readonly Py_ssize_t n_features, n_classes, head, block, blocks, width, batch, sharing
     cdef readonly double scale
     cdef double rounding
     cdef float each
@@ -145,6 +148,7 @@ cdef class SoftmaxWeights:
                 f"{self.n_classes} classes"
             )
         self.blocks = left // self.block if self.block else 0
+        self.sharing = max(1, min(MOST_SHARING, n // (TIMES * max(1, self.blocks))))
         self.width = self.head + (self.block if self.blocks else 0)
         self.width = (self.width + SS_LANES - 1) // SS_LANES * SS_LANES
         self.rounding, self.seed, self.scale = rounding, seed, 1.0
@@ -246,7 +250,7 @@ cdef class SoftmaxWeights:
                 s = thread
                 while s < many:
                     self.fetch(&order[b + s], last - b - s, threads)
-                    self.take(&self.gradients[s], order[b + s], seed, (b + s) // SHARING)
+                    self.take(&self.gradients[s], order[b + s], seed, (b + s) // self.sharing)
                     losses[b + s] = self.gradients[s].loss
                     read += self.gradients[s].read
                     s += threads

@@ -41,10 +41,11 @@ class SampledSoftmax(ExtremeSolver):
 
     The model is linear over all classes, with an intercept fixed at the logarithm of the class
     frequencies.  The gradient of a row covers the ``head`` most frequent classes, the row's own
-    class, and one random block of the others, weighted by the number of blocks; 64 rows in turn
-    share a block.  Features in at least ``dense_from`` rows keep a weight for every class.  Rarer
-    features keep a list of the classes with non-zero rounded gradients: entries below ``rounding``
-    are rounded to it or to zero, with the same mean.
+    class, and one random block of the others, weighted by the number of blocks; up to 256 rows in
+    turn share a block, so that it comes 16 times a pass at least.  Features in at least
+    ``dense_from`` rows keep a weight for every class.  Rarer features keep a list of the classes
+    with non-zero rounded gradients: entries below ``rounding`` are rounded to it or to zero, with
+    the same mean.
 
     The solver computes no bound of the optimum: records have no dual and no gap.  ``primal`` and
     ``sampled_loss`` are the mean of the pass's sampled losses.  In the last record, ``primal`` is

@@ -29,7 +29,7 @@ def random_problem(rng, n=40, d=12, C=9, **more):
 @pytest.mark.parametrize("case", range(60))
 def test_steps_are_those_of_dense_weights(case):
     rng = np.random.default_rng(case)
-    # Up to 64 rows share a block, and up to 64 classes enter a feature's list together.
+    # One row, or several, share a block, and up to 64 classes enter a feature's list together.
     C, n = int(rng.integers(2, 40)) if case % 5 else 200, 40 if case % 2 else 150
     weights = rng.random(n) + 0.1 if case % 3 == 0 else None
     problem = random_problem(rng, n, C=C, seed=case, sample_weight=weights, n_jobs=1 + case % 3)
@@ -39,7 +39,8 @@ def test_steps_are_those_of_dense_weights(case):
         block=int(rng.integers(1, 9) if case % 5 else rng.integers(40, 140)),
         whole=1 if case % 4 else 1000,
         dense_from=int(rng.choice([1, 9, 1000])),
-        rounding=float(rng.choice([0, 0.05, 0.2])),
+        # With many classes the last digit of a sum of float32 decides which is rounded to what.
+        rounding=float(rng.choice([0, 0.05, 0.2])) if case % 5 else 0.0,
         batch=int(rng.choice([1, 7, 16])),
         rate=1.0,
         last_rate=0.3,

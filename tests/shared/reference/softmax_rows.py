@@ -1,6 +1,7 @@
 """Sampled softmax regression, step by step on dense weights, as the papers' reader would write it.
 
-What is drawn at random is drawn by the same counter-based numbers; 64 rows in turn share a block.
+What is drawn at random is drawn by the same counter-based numbers.  Up to 256 rows in turn share a
+block, so that each comes 16 times a pass.
 """
 
 from __future__ import annotations
@@ -38,6 +39,7 @@ def train(X, y, weights, intercept, head, block, dense, batch, tau, seed, orders
     X = np.asarray(X.todense(), np.float64)
     W = np.zeros((X.shape[1], len(intercept)))
     blocks = (len(intercept) - head) // block if block else 0
+    sharing = max(1, min(256, X.shape[0] // 16 // max(blocks, 1)))
     losses = []
     for number, order in enumerate(orders):
         n, total, drawn_by = len(order), 0.0, draw(seed, number, 7)
@@ -49,7 +51,7 @@ def train(X, y, weights, intercept, head, block, dense, batch, tau, seed, orders
                 classes = np.arange(head)
                 more = np.zeros(head)
                 if blocks:
-                    base = head + (draw(drawn_by, place // 64, 0) >> 11) % blocks * block
+                    base = head + (draw(drawn_by, place // sharing, 0) >> 11) % blocks * block
                     classes = np.concatenate([classes, np.arange(base, base + block)])
                     more = np.concatenate([more, np.full(block, np.log(blocks))])
                 known = np.flatnonzero(classes == y[i])
