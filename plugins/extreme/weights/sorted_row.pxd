@@ -1,5 +1,5 @@
-# Weights of one feature in training, by class in ascending order: those of the first classes, and of
-# any block of the others, lie side by side.  Not part of the C interface.
+# Weights of one feature in training, by class in ascending order: those of the first classes, and
+# of any block of the others, lie side by side.  Not part of the C interface.
 
 from libc.stdint cimport int32_t
 from libc.stdlib cimport realloc
@@ -33,7 +33,8 @@ cdef inline int32_t guess(const SortedRow* row, int32_t c, int32_t head, float e
     return row.first + (i if i < tail else tail)
 
 
-cdef inline int32_t in_tail(const SortedRow* row, int32_t c, int32_t head, float each) noexcept nogil:
+cdef inline int32_t in_tail(const SortedRow* row, int32_t c, int32_t head,
+                            float each) noexcept nogil:
     """The first entry after the head whose class is at least c."""
     cdef int32_t i = guess(row, c, head, each)
     while i > row.first and row.slots[i - 1].c >= c:
