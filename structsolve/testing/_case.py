@@ -25,6 +25,10 @@ from ._promise import TOLERANCE, BrokenPromise, agree, kind_of, short
 TELLING = ("random", "tied", "zero")
 
 
+def _is_theta(x: Any) -> bool:
+    return isinstance(x, np.ndarray) and x.dtype == np.float64
+
+
 def _halved(labels: Any) -> Any:
     """Return labels with numbers of classes modulo 2."""
     if isinstance(labels, (list, tuple)):
@@ -173,12 +177,8 @@ class Case:
         except (BrokenPromise, KeyboardInterrupt):
             raise
         except Exception as error:
-            self.raised(what, promise, i, error)
-
-    def raised(self, what: str, promise: str, i: int | None, error: Exception) -> NoReturn:
-        """Fail with an exception of the structure's code."""
-        actual = f"{type(error).__name__}: {error}"
-        self.fail(what, promise, i, actual, "no exception", error)
+            actual = f"{type(error).__name__}: {error}"
+            self.fail(what, promise, i, actual, "no exception", error)
 
     def near(
         self,
@@ -346,29 +346,22 @@ class Case:
         promise : str
             Promise that an exception breaks.
         """
-        room, given, passed = Room(garbage), [], []
-        theta = None
-        for x in arguments:
-            if isinstance(x, np.ndarray):
-                guarded = Guarded(x.size, x.dtype, x.ravel())
-                given.append((guarded, x))
-                if theta is None and x.dtype == np.float64:
-                    theta = x
-                x = guarded.array.reshape(x.shape)
-            passed.append(x)
-        self.latest = i, theta
-        try:  # of its own: promise() takes as long as all of this
+        room = Room(garbage)
+        self.latest = i, next((x for x in arguments if _is_theta(x)), None)
+        given = [
+            Guarded(x.size, x.dtype, x.ravel()) if isinstance(x, np.ndarray) else None
+            for x in arguments
+        ]
+        passed = [x if g is None else g.array.reshape(x.shape) for x, g in zip(arguments, given)]
+        with self.promise(what, promise, i):
             answer = function(operator, i, *passed, room=room)
-        except (BrokenPromise, KeyboardInterrupt):
-            raise
-        except Exception as error:
-            self.raised(what, promise, i, error)
-        for guarded, x in given:
-            if guarded.array.tobytes() != x.tobytes():
-                self.fail(what, "does not change its arguments", i, guarded.array, x)
-            self.undamaged(what, i, "its arguments", guarded)
-        for name, guarded in room.given.items():
-            self.undamaged(what, i, name, guarded)
+        for x, g in zip(arguments, given):
+            if g is not None and g.array.tobytes() != np.ascontiguousarray(x).tobytes():
+                self.fail(what, "does not change its arguments", i, g.array, x)
+            if g is not None:
+                self.undamaged(what, i, "its arguments", g)
+        for name, g in room.given.items():
+            self.undamaged(what, i, name, g)
         return answer
 
     def undamaged(self, what: str, i: int, name: str, guarded: Guarded) -> None:
@@ -423,9 +416,9 @@ class Case:
         truth = self.examples.label(i) if truth is None else truth
         true_label, label = (Guarded(self.label_size(i), np.int32, truth) for _ in range(2))
         values = []
-        with self.promise(f"{what}.value", "answers without an exception", i):
-            for row in self.labels[i]:
-                label.array[...] = row
+        for row in self.labels[i]:
+            label.array[...] = row
+            with self.promise(f"{what}.value", "answers without an exception", i):
                 values.append(calls.loss_value(loss, i, true_label.array, label.array))
         return np.array(values)
 

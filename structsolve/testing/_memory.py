@@ -32,12 +32,8 @@ class Guarded:
         self._first, self._end = first, first + n_bytes
         self.array = np.ndarray(size, dtype, buffer, first)
         self.array[...] = fill
-
-    @property
-    def memory(self) -> np.ndarray:
-        """The array; with room for one entry if it is empty, whose address operators get."""
-        a = self.array
-        return np.ndarray(max(a.size, 16 // a.itemsize), a.dtype, self._buffer, self._first)
+        # Empty arrays have room for one entry, whose address operators get.
+        self.memory = np.ndarray(max(size, 16 // dtype.itemsize), dtype, buffer, first)
 
     def damage(self) -> str:
         """Return the side on which the guard zone was written to, empty for neither."""

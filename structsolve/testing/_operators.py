@@ -195,7 +195,6 @@ def check_kbest(case: Case) -> None:
         n_labels = len(case.labels[i])
         for kind, theta in case.thetas(i).items():
             scores = case.mu[i] @ theta
-            falling = np.sort(scores)[::-1]
             for k in sorted({1, 2, 3, n_labels, n_labels + 3} if kind in TELLING else {3}):
                 labels, values = case.call(what, i, calls.kbest, operator, theta, k)
                 rows = [case.find(i, label) for label in labels]
@@ -214,7 +213,7 @@ def check_kbest(case: Case) -> None:
                 case.near(
                     what, f"returns the values of its labels (k={k})", i, values, scores[rows]
                 )
-                top = falling[: len(rows)]
+                top = np.sort(scores)[::-1][: len(rows)]
                 case.near(what, f"returns the k best labels (k={k}, {kind} theta)", i, values, top)
 
 
