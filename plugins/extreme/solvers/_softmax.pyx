@@ -19,7 +19,7 @@ from structsolve.plugins.extreme.weights.feature_lists import flat
 from structsolve.plugins.extreme.weights.sorted_row cimport (
     SortedRow, add_sorted, in_tail, prefetch_parts
 )
-from structsolve.plugins.extreme.weights.weight_table cimport Slot
+from structsolve.plugins.extreme.weights.weight_table cimport SS_PREFETCH, Slot
 
 cdef enum:
     AHEAD = 3               # features whose weights are prefetched
@@ -46,7 +46,6 @@ cdef extern from "softmax_loops.h" nogil:
                  float* value)
     float ss_clipped(const float* x, float most)
     uint64_t ss_draw(uint64_t seed, uint64_t row, uint64_t purpose)
-    void ss_fetch(const void* address)
     void* ss_zeroed(size_t n, size_t size)
     void ss_wait(ss_barrier* barrier, long threads)
 
@@ -294,15 +293,15 @@ cdef class SoftmaxWeights:
         """Prefetch this thread's next rows: where they are, then features, then whose weights."""
         cdef Py_ssize_t k
         if 3 * step < left:
-            ss_fetch(&self.indptr[order[3 * step]])
+            SS_PREFETCH(&self.indptr[order[3 * step]])
         if 2 * step < left:
             k = self.indptr[order[2 * step]]
             if k < self.indptr[order[2 * step] + 1]:
-                ss_fetch(&self.indices[k])
-                ss_fetch(&self.data[k])
+                SS_PREFETCH(&self.indices[k])
+                SS_PREFETCH(&self.data[k])
         if step < left:
             for k in range(self.indptr[order[step]], self.indptr[order[step] + 1]):
-                ss_fetch(&self.rows[self.indices[k]])
+                SS_PREFETCH(&self.rows[self.indices[k]])
 
     cdef void fetch_weights(self, Py_ssize_t k, int32_t base, int32_t own) noexcept nogil:
         """Prefetch a feature's weights of the head, of a block, and of class `own` unless -1."""
@@ -312,14 +311,14 @@ cdef class SoftmaxWeights:
             prefetch_parts(row, base, own, <int32_t>self.head, self.each)
             return
         while j < self.head:                            # all cache lines, so that misses overlap
-            ss_fetch(row.dense + j)
+            SS_PREFETCH(row.dense + j)
             j += SS_LANES
         j = 0
         while j < self.block:
-            ss_fetch(row.dense + base + j)
+            SS_PREFETCH(row.dense + base + j)
             j += SS_LANES
         if own >= 0:
-            ss_fetch(row.dense + own)
+            SS_PREFETCH(row.dense + own)
 
     cdef void take(self, Gradient* taken, int64_t i, uint64_t seed, uint64_t drawn) noexcept nogil:
         """Compute the gradient of a row with respect to its scores, with block number `drawn`."""

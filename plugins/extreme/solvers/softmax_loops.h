@@ -13,12 +13,6 @@
 
 #include "structsolve/simd/clones.h"
 
-#ifdef __GNUC__
-#define ss_fetch(address) __builtin_prefetch(address)
-#else
-#define ss_fetch(address) (void)(address)
-#endif
-
 #ifdef __linux__
 #include <sys/mman.h>
 #endif
