@@ -42,8 +42,8 @@ cdef extern from "softmax_loops.h" nogil:
     void ss_shift(Py_ssize_t n, float scale, const float* bias, float more, float* x)
     float ss_softmax(Py_ssize_t n, float* x)
     Py_ssize_t ss_above(Py_ssize_t n, const float* w, float scale, double least)
-    void ss_keep(Py_ssize_t n, const float* w, float scale, double least, int32_t* number,
-                 float* value)
+    void ss_keep(Py_ssize_t n, const int32_t* place, const float* w, float scale, double least,
+                 int32_t* number, float* value)
     float ss_clipped(const float* x, float most)
     uint64_t ss_draw(uint64_t seed, uint64_t row, uint64_t purpose)
     void* ss_zeroed(size_t n, size_t size)
@@ -446,7 +446,7 @@ cdef class SoftmaxWeights:
                     self.failed = True
                     return
 
-    def entries(self, double least, bint scaled=True):
+    def entries(self, double least, order=None, bint scaled=True):
         """Return the weights above a size.
 
         Parameters
@@ -454,6 +454,9 @@ cdef class SoftmaxWeights:
         least : float
             Only weights of greater absolute value are returned; if negative, all stored weights
             are, with zeros.
+        order : ndarray of int32, optional
+            Other numbers for classes: ``order[c]`` is the number of class c.  Classes without one
+            have no weights.
         scaled : bool, default=True
             Whether to multiply the weights by the common factor `scale`.
 
@@ -461,13 +464,24 @@ cdef class SoftmaxWeights:
         -------
         indptr : ndarray of int64 of shape (n_features + 1,)
         classes : ndarray of int32
-            Numbers of this object, ascending for each feature.
+            For each feature ascending; with an `order`, those of rare features are not sorted.
         weights : ndarray of float32
         """
         cdef Py_ssize_t f, j, size = 0
         cdef float scale = self.scale if scaled else 1.0
         cdef const SortedRow* row
         self.check_made()
+        order = np.arange(self.n_classes, dtype=np.int32) if order is None else order
+        order = flat(order, np.int32, "order")
+        check_numbers(order, self.n_classes, "order")
+        classes = np.full(self.n_classes, -1, np.int32)
+        classes[order] = np.arange(len(order))
+        left = np.asarray(self.intercept)[classes < 0]
+        if len(order) + len(left) != self.n_classes or (
+            len(left) and (least < 0 or left.max() > -np.inf)
+        ):
+            raise ValueError("order: found a number twice, or none for a class with weights")
+        cdef const int32_t[::1] class_of = classes, number_of = order
         starts = np.zeros(self.n_features + 1, np.int64)
         cdef int64_t[::1] start = starts
         for f in range(self.n_features):
@@ -484,10 +498,13 @@ cdef class SoftmaxWeights:
         for f in range(self.n_features):
             row, size = &self.rows[f], start[f]
             if row.dense != NULL:
-                ss_keep(row.size, row.dense, scale, least, &number[size], &value[size])
+                ss_keep(
+                    number_of.shape[0], &number_of[0], row.dense, scale, least, &number[size],
+                    &value[size],
+                )
                 continue
             for j in range(row.size):
-                number[size], value[size] = row.slots[j].c, scale * row.slots[j].w
+                number[size], value[size] = class_of[row.slots[j].c], scale * row.slots[j].w
                 size += abs(value[size]) > least
         size = start[self.n_features]
         return starts, numbers[:size], values[:size]

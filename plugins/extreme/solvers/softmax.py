@@ -68,7 +68,7 @@ class SampledSoftmax(ExtremeSolver):
         0 keeps exact gradients, which is slower and takes much more memory.
     batch : int, default=16
         Rows whose gradients are computed at the same weights, so that threads can share them.
-    keep : float, default=0.1
+    keep : float, default=0.3
         Weights of at most this size are dropped from the model.
 
     Examples
@@ -96,7 +96,7 @@ class SampledSoftmax(ExtremeSolver):
     dense_from: int = 60
     rounding: float = 0.5
     batch: int = 16
-    keep: float = 0.1
+    keep: float = 0.3
 
     def check(self, problem: ExtremeProblem) -> None:
         """Check the arguments and the problem.
@@ -337,13 +337,16 @@ class Run:
         """
         if not self.history:
             return
-        problem, matrix = self.problem, weights.to_matrix()
+        problem, lists = self.problem, (weights.weights, weights.classes, weights.indptr)
+        matrix = sparse.csr_matrix(lists, shape=(weights.n_features, weights.n_classes))
         order = np.random.default_rng([problem.seed, 0, 2]).permutation(len(problem.y))
         rows, losses = np.sort(order[:PRIMAL_ROWS]), []
         for some in np.array_split(
             rows, min(-(-len(rows) * problem.n_classes // SCORES), len(rows))
         ):
-            scores = (problem.X[some] @ matrix).toarray() + weights.intercept
+            X = problem.X[some]  # with indices of 32 bits, lest those of the weights be copied
+            X = sparse.csr_matrix((X.data, X.indices, X.indptr), shape=X.shape)
+            scores = (X @ matrix).toarray() + weights.intercept
             scores -= scores.max(axis=1, keepdims=True)
             own = scores[np.arange(len(some)), problem.y[some]]
             losses.append(np.log(np.exp(scores).sum(axis=1, dtype=np.float64)) - own)
@@ -362,10 +365,9 @@ class Run:
         Postings
             With the problem's class numbers.
         """
-        starts, numbers, values = self.weights.entries(self.solver.keep)
-        np.take(self.class_of, numbers, out=numbers, mode="clip")
+        starts, classes, values = self.weights.entries(self.solver.keep, self.number_of)
         shape = self.problem.X.shape[1], self.problem.n_classes
-        matrix = sparse.csr_matrix((values, numbers, starts), shape=shape)
+        matrix = sparse.csr_matrix((values, classes, starts), shape=shape)
         matrix.sort_indices()
         return Postings.from_matrix(matrix, self.intercept[self.number_of])
 

@@ -101,13 +101,13 @@ SS_CLONES static ptrdiff_t ss_above(ptrdiff_t n, const float *w, float scale, do
   return many;
 }
 
-/* Writes these weights, and their numbers; without branches, as few are kept.  Both arrays have room
- * for one more than there are. */
-static inline void ss_keep(ptrdiff_t n, const float *w, float scale, double least, int32_t *number,
-                           float *value) {
+/* Writes these weights by class, of which place[j] is the j-th's place; without branches, as few are
+ * kept.  Both results have room for one more than there are. */
+static inline void ss_keep(ptrdiff_t n, const int32_t *place, const float *w, float scale,
+                           double least, int32_t *number, float *value) {
   ptrdiff_t k = 0;
   for (ptrdiff_t j = 0; j < n; j++) {
-    const float v = scale * w[j];
+    const float v = scale * w[place[j]];
     number[k] = (int32_t)j, value[k] = v;
     k += fabsf(v) > least;
   }

@@ -115,6 +115,25 @@ def test_the_last_primal_is_that_of_the_weights_returned(end, keep, monkeypatch)
     assert last["primal"] == pytest.approx(mean + 0.01 * np.sum(W**2), rel=1e-6)
 
 
+def test_weights_by_class_are_those_by_number():
+    for case in range(20):
+        problem = random_problem(np.random.default_rng(case), n=200)
+        run = Run(SampledSoftmax(whole=1, head=3, block=4, dense_from=[1, 90][case % 2]), problem)
+        run.step()
+        shape = problem.X.shape[1], len(run.class_of)
+        for least in (0, 0.3):
+            starts, numbers, values = run.weights.entries(least)
+            by_number = sparse.csr_matrix((values, numbers, starts), shape).toarray()
+            starts, classes, values = run.weights.entries(least, run.number_of)
+            by_class = sparse.csr_matrix((values, classes, starts), shape).toarray()
+            assert np.array_equal(by_class[:, : problem.n_classes], by_number[:, run.number_of])
+    for order in (run.number_of[:-1], np.repeat(run.number_of[1:], 2), [-1], [shape[1]]):
+        with pytest.raises(ValueError, match="order"):
+            run.weights.entries(0.0, np.asarray(order, np.int32))
+    with pytest.raises(ValueError, match="order"):
+        run.weights.entries(-1.0, run.number_of)
+
+
 def test_first_loss_is_that_of_the_intercept():
     problem = random_problem(np.random.default_rng(0))
     solver = SampledSoftmax(rate=0.0, last_rate=0.0, passes=1)
