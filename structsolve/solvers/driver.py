@@ -237,7 +237,8 @@ class _Course:
             self.history[-1]["failed"], self.reason = str(error), "failed"
             self.evaluated = False
             return None
-        if len(self.history) + 1 == self.max_iter and not record.get("certified"):
+        last = len(self.history) + 1 == self.max_iter
+        if last and not record.get("certified"):
             calls = record["oracle_calls"]
             record.update(_blamed(self.run.certify, self.resumed))
             record["oracle_calls"] += calls
@@ -253,7 +254,7 @@ class _Course:
                 "the objective is not finite: features, losses or alpha are too large or too "
                 "small for floating-point numbers"
             )
-        self.watch.judge(record, self.tol)
+        self.watch.judge(record, self.tol, last)
         self.history.append(record)
         self.reason = _ended(self.history, self.tol) or self.reason
         if self.validation is not None and self.evaluated:

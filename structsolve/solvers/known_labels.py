@@ -18,9 +18,8 @@ from ..structure.node_space import NodeSpace
 from .problem import ROUNDING, Problem
 from .questions import ask, bound_of, operators_of
 
-# SAMPLED examples provide labels; at most TRIED labels of one size are scored at the weights.  A
-# pass asks for FEW of them with one example, the end of a run for up to MORE with a few examples.
-SAMPLED, TRIED, FEW, MORE = 64, 16, 2, 8
+# SAMPLED examples provide labels; at most TRIED labels of one size are scored at the weights.
+SAMPLED, TRIED = 64, 16
 # k of the k best.
 RANKED = 4
 
@@ -61,7 +60,7 @@ class KnownLabels:
         labels = [label for key, label in alike.items() if key != own]
         return [z for z in labels[:TRIED] if problem.space.contains(z, problem.examples, i)]
 
-    def fault(self, w: np.ndarray, count: int) -> str | None:
+    def fault(self, w: np.ndarray, count: int, asked: int) -> str | None:
         """Describe what operators miss for the next examples.
 
         Parameters
@@ -70,6 +69,8 @@ class KnownLabels:
             Current weights.
         count : int
             Number of examples.
+        asked : int
+            Number of labels of others, at most, that operators are asked for with each.
 
         Returns
         -------
@@ -83,7 +84,6 @@ class KnownLabels:
             i = self.numbers[place]
             others = self.others(i)
             fault = self._compare(w, i, others)
-            asked = FEW if count == 1 else MORE
             for j in range(min(asked, len(others))):
                 label = others[(asked * rounds + j) % len(others)]
                 for operator in self.operators:

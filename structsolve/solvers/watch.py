@@ -17,8 +17,9 @@ from .questions import ask, operators_of
 from .run import Run, contradicts
 
 # Number of examples probed for the least wrong label before training.  As many are compared with
-# known labels before a run ends, and one in every pass.
-PROBED = 8
+# known labels before a run ends, and one in passes 1, 2, 4, 8 and so on: with FEW labels each, with
+# up to MORE where the run converges.
+PROBED, FEW, MORE = 8, 2, 8
 
 
 class Watch:
@@ -40,8 +41,9 @@ class Watch:
         self.run = run
         self.violation = violation or probe(run.given.problem)
         self.known: KnownLabels | None = None
+        self.judged = 0
 
-    def judge(self, record: dict[str, Any], tol: float) -> None:
+    def judge(self, record: dict[str, Any], tol: float, last: bool) -> None:
         """Revoke the certificate of a record that the oracle's answers contradict.
 
         Parameters
@@ -49,7 +51,9 @@ class Watch:
         record : dict
             Record of :class:`Run`; it is changed in place.
         tol : float
-            Relative gap at which the run would end; more checks are then made.
+            Relative gap at which the run converges; most checks are then made.
+        last : bool
+            Whether it ends in any case.
         """
         problem = self.run.given.problem
         if self.violation is None:
@@ -61,12 +65,15 @@ class Watch:
             )
         if self.violation is None and record.get("certified"):
             gap, primal = record["gap"], record["primal"]
-            ends = gap is not None and gap <= tol * abs(primal)
-            if ends:
+            converges = gap is not None and gap <= tol * abs(primal)
+            if converges:
                 self.violation = self.run.contradiction()
-            if self.violation is None and problem.task.labels is not None:
+            self.judged += 1
+            count = PROBED if converges or last else self.judged & (self.judged - 1) == 0
+            if self.violation is None and count and problem.task.labels is not None:
                 self.known = self.known or KnownLabels(problem)
-                self.violation = self.known.fault(self.run.weights(), PROBED if ends else 1)
+                asked = MORE if converges else FEW
+                self.violation = self.known.fault(self.run.weights(), int(count), asked)
         if self.violation is not None:
             record["certified"], record["violation"] = False, self.violation
 
