@@ -232,6 +232,24 @@ def test_labels_of_other_examples_that_are_never_found_are_told(seed):
     )  # fmt: skip
 
 
+@pytest.mark.parametrize("late", range(1, 8))
+def test_the_last_pass_asks_eight_examples_also_where_it_does_not_converge(late):
+    """The truth of example 0 is hidden from one example, which the first pass does not ask."""
+    rng = np.random.default_rng(late)
+    X = [rng.normal(size=(2, 2)) for _ in range(8)]
+    Y = [np.array([i % 3, i // 3]) for i in range(8)]
+
+    def ranked(self, examples, i, theta):
+        every = PyChainSpace.ranked(self, examples, i, theta)[0]
+        return every[(every != Y[0]).any(axis=1)] if i == late else every
+
+    blind = py_chain(
+        argmax=lambda self, *given: ranked(self, *given)[0],
+        kbest=lambda self, examples, i, theta, k: ranked(self, examples, i, theta)[:k],
+    )
+    told(blind, f"example {late}: ", X, Y, max_iter=1, tol=1e-9)
+
+
 def test_lists_of_the_best_without_one_are_told():
     """The oracle is right; the second best label is missing among the k best."""
 
