@@ -90,6 +90,51 @@ def listed(given: Any, what: str = "X") -> Any:
     return items
 
 
+def column_names(Y: Any, n: int, classes: Any = None, what: str = "y") -> np.ndarray:
+    """Return the names of the columns of labels: given ones, those of a data frame, or numbers.
+
+    Parameters
+    ----------
+    Y : array, sparse matrix or data frame
+    n : int
+        Number of its columns.
+    classes : sequence, optional
+        Given names.
+    what : str, default="y"
+        Name of Y, for messages.
+
+    Returns
+    -------
+    ndarray of shape (n,)
+
+    Raises
+    ------
+    ValueError
+        If they are not n distinct names, or not those of the data frame in its order.
+
+    Examples
+    --------
+    >>> column_names([[0, 1]], 2).tolist(), column_names([[0, 1]], 2, ["cat", "dog"]).tolist()
+    ([0, 1], ['cat', 'dog'])
+    """
+    own = list(Y.columns) if hasattr(Y, "columns") else None
+    given = own if classes is None else classes
+    names = np.arange(n) if given is None else np.asarray(given)
+    if names.dtype == object:
+        names = names.astype(str)
+    if names.shape != (n,) or len(np.unique(names)) < n:
+        raise ValueError(
+            f"{what if classes is None else 'classes'}: found the names {brief(names.tolist())}, "
+            f"expected {n} distinct names of the columns of {what}"
+        )
+    if own is not None and list(map(str, own)) != names.astype(str).tolist():
+        raise ValueError(
+            f"classes: found {brief(names.tolist())}, expected the columns of {what} in their "
+            f"order, {brief(own)}"
+        )
+    return names
+
+
 def check_columns(
     Y: Any, names: Any, others: bool = True, what: str = "y", whose: str = "in training"
 ) -> None:
