@@ -15,7 +15,6 @@ from structsolve.cli import messages
 from structsolve.cli.options import UsageError, check_outputs, verbosity
 from structsolve.examples.given import is_sparse
 from structsolve.io._text import atomic_write, no_examples
-from structsolve.plugins.extreme.label_sets import as_form
 from structsolve.utils.suggest import a_type
 
 # Rows that `predict` prints and `score` compares at a time.
@@ -162,7 +161,9 @@ def predict(model: Any, args: argparse.Namespace) -> None:
     ValueError
         For malformed data.
     """
-    from structsolve.plugins.extreme.predictions import prediction_lines  # heavy
+    # Heavy: scipy.
+    from structsolve.plugins.extreme.label_sets import as_form
+    from structsolve.plugins.extreme.predictions import prediction_lines
 
     if args.top is not None and args.top < 1:
         raise UsageError(f"--top: found {args.top}; expected at least 1")
