@@ -54,7 +54,7 @@ def indicators(Y: Any, n: int, n_labels: int | None = None) -> np.ndarray:
         )
     if is_sparse(Y):
         matrix = as_csr(Y, "y").toarray()
-    elif hasattr(Y, "iloc"):
+    elif hasattr(Y, "columns"):
         matrix = Y.to_numpy()
     else:
         try:

@@ -50,7 +50,7 @@ def first_frame(X: Any) -> Any:
 
 
 def listed(given: Any, what: str = "X") -> Any:
-    """Return the items of an iterator, a pandas Series or a 1-D array of objects as a list.
+    """Return the items of an iterator, a Series or a 1-D array of objects as a list.
 
     Anything else is returned unchanged.  A Series has its items by names, not by their numbers.
 
@@ -75,8 +75,9 @@ def listed(given: Any, what: str = "X") -> Any:
     >>> listed(x for x in "ab"), listed("ab")
     (['a', 'b'], 'ab')
     """
-    if hasattr(given, "to_list") and not hasattr(given, "columns") and given.dtype == object:
-        return given.to_list()
+    if hasattr(given, "to_list") and not hasattr(given, "columns"):
+        nested = getattr(given.dtype, "is_nested", bool)  # lists, in a Series of polars
+        return given.to_list() if given.dtype == object or nested() else given
     if isinstance(given, np.ndarray) and given.dtype == object and given.ndim == 1:
         return given.tolist()
     if not hasattr(given, "__next__"):

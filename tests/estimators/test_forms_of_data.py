@@ -1,5 +1,8 @@
 """Forms of X and y that StructuredSVM takes: weights, storage, names of classes and columns."""
 
+import sys
+
+import networkx as nx
 import numpy as np
 import pytest
 import scipy.sparse as sp
@@ -9,7 +12,9 @@ from sklearn.base import clone
 from sklearn.exceptions import ConvergenceWarning
 
 from structsolve import (
+    ConditionalRiskMinimizer,
     ExtremeSVM,
+    HierarchicalSVM,
     LatentSVM,
     Sequences,
     StructuredSVM,
@@ -235,3 +240,76 @@ def test_a_string_is_no_list_of_allowed_classes():
     refused("node 0: allowed is 'ab'", model.predict, X, allowed=["ab", "c", None])
     refused("node 1: allowed is 'b'", chain.predict, [X], allowed=[[["a"], "b", None]])
     refused("example 0: allowed has 'abc' for 3 nodes", chain.predict, [X], allowed=["abc"])
+
+
+class Column(list):
+    """A Series of polars, as far as it is used."""
+
+    class dtype:
+        is_nested = staticmethod(lambda: True)
+
+    to_list = list.copy
+
+
+class Frame:
+    """A data frame with the interface of polars: no index, no ``ndim``, columns by name."""
+
+    def __init__(self, rows, columns):
+        self.rows, self.columns, self.shape = list(rows), list(columns), (len(rows), len(columns))
+
+    def to_numpy(self):
+        return np.array(self.rows)
+
+    def __array__(self, dtype=None, copy=None):
+        return self.to_numpy()
+
+    def __len__(self):
+        return len(self.rows)
+
+    def __getitem__(self, names):
+        if isinstance(names, str):
+            return [row[self.columns.index(names)] for row in self.rows]
+        return Frame(np.stack([self[name] for name in names], axis=1).tolist(), names)
+
+
+HIERARCHY = {"r": ["a", "b"], "a": [], "b": []}
+NETWORK = nx.DiGraph([("s", "a"), ("s", "b"), ("a", "t"), ("b", "t")])
+NETWORK.add_node("s", demand=-1)
+NETWORK.add_node("t", demand=1)
+ARCS = list(map(str, NETWORK.edges))
+
+
+@pytest.mark.parametrize(
+    "model, y, columns",
+    [
+        (StructuredSVM("permutation", tol=0.1), [[0, 1, 2], [1, 2, 0]], "uvw"),
+        (ConditionalRiskMinimizer("permutation"), [[0, 1, 2], [1, 2, 0]], "uvw"),
+        (StructuredSVM("multilabel", tol=0.1), [[0, 1], [1, 0]], "uv"),
+        (ExtremeSVM(), [[0, 1], [1, 0]], "uv"),
+        (StructuredSVM("dag", tol=0.1), [["p", "q"], ["p", "r"]], "uv"),
+        (HierarchicalSVM(tol=0.1), [["p", "q"], ["p", None]], "uv"),
+        (HierarchicalSVM(tol=0.1), [[1, 2], [3, 4]], "uv"),
+        (StructuredSVM(get_structure("dag", hierarchy=HIERARCHY), tol=0.1), [[1, 1, 0]] * 2, "rab"),
+        (HierarchicalSVM(HIERARCHY, tol=0.1), [[1, 1, 0], [1, 0, 1]], "rab"),
+        (StructuredSVM(get_structure("flow", network=NETWORK), tol=0.1), [[1, 0, 1, 0]] * 2, ARCS),
+    ],
+)
+def test_data_frames_of_other_packages(model, y, columns, monkeypatch):
+    """Those without pandas' index were taken by place or as another form, or ended in errors."""
+    monkeypatch.setitem(sys.modules, "pandas", None)
+    rng = np.random.default_rng(0)
+    X, y = rng.normal(size=(20, 3)), y * 10
+    frame = Frame(X.tolist(), "abc"), Frame(y, columns)
+    model = clone(model)
+    plain = np.array(y, dtype=object) if isinstance(y[0][0], str) else np.array(y)
+    expected = clone(model).fit(X, plain).predict(X)
+    assert model.fit(*frame).predict(frame[0]).tolist() == expected.tolist()
+    assert model.score(*frame) == model.score(X, plain)
+    other = frame[1][frame[1].columns[::-1]]
+    refused("y: (found the columns|expected the nodes)", model.score, X, other)
+
+
+def test_lists_in_a_series():
+    X, y = np.eye(4), [["p", "q"], ["p"], ["q"], ["q"]]
+    assert ExtremeSVM().fit(X, Column(y)).classes_.tolist() == ["p", "q"]
+    assert StructuredSVM("chain").fit([X[:2], X[:1]], Column(y[:2])).classes_.tolist() == ["p", "q"]
