@@ -148,7 +148,7 @@ def check_columns(
     names : sequence, or None
         Names of the other's columns; None if it has none.
     others : bool, default=True
-        Other names pass, such as the numbers that pandas gives to columns of arrays.
+        Names of which none is the other's pass, and other numbers, as pandas numbers columns.
     what, whose : str
         Which argument Y is, and where the other is, for the message.
 
@@ -163,11 +163,40 @@ def check_columns(
     """
     if names is None or not hasattr(Y, "columns"):
         return
+    texts = all(isinstance(name, str) for name in Y.columns)
     given, names = list(map(str, Y.columns)), list(map(str, names))
-    if given != names and not (others and sorted(given) != sorted(names)):
+    shared = {*given} & {*names} if texts else sorted(given) == sorted(names)
+    if given != names and (shared or not others):
         raise ValueError(
             f"{what}: found the columns {brief(given)}, expected {brief(names)} as {whose}"
         )
+
+
+def check_named(values: Any, rows: Any, columns: Any, what: str, whose: str = "classes") -> None:
+    """Refuse a table whose rows or columns have the names of others in another order.
+
+    Parameters
+    ----------
+    values : object
+        A data frame, or a Series, whose index has the names of its rows; anything else passes.
+    rows, columns : sequence, or None
+        Names, where there are some.
+    what, whose : str
+        As for :func:`check_columns`.
+
+    Raises
+    ------
+    ValueError
+        The message shows both lists of names.
+
+    Examples
+    --------
+    >>> check_named([[0, 1], [1, 0]], ["cat", "dog"], ["cat", "dog"], "costs")
+    """
+    table = values.to_frame() if hasattr(values, "to_frame") else values
+    check_columns(table if table is values else None, columns, what=what, whose=whose)
+    # In polars, rows have no names, and frames no ``T``.
+    check_columns(getattr(table, "T", None), rows, what=what, whose=whose)
 
 
 def packed_bytes(X: Any) -> int:

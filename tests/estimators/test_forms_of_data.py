@@ -1,6 +1,7 @@
 """Forms of X and y that StructuredSVM takes: weights, storage, names of classes and columns."""
 
 import sys
+from functools import partial
 
 import networkx as nx
 import numpy as np
@@ -14,6 +15,7 @@ from sklearn.exceptions import ConvergenceWarning
 from structsolve import (
     ConditionalRiskMinimizer,
     ExtremeSVM,
+    HiddenMarkovModel,
     HierarchicalSVM,
     LatentSVM,
     Sequences,
@@ -21,6 +23,7 @@ from structsolve import (
     from_padded,
     get_structure,
 )
+from structsolve.plugins.dag import PathCost
 
 
 def test_sample_weight_counts_like_repetition():
@@ -313,3 +316,54 @@ def test_lists_in_a_series():
     X, y = np.eye(4), [["p", "q"], ["p"], ["q"], ["q"]]
     assert ExtremeSVM().fit(X, Column(y)).classes_.tolist() == ["p", "q"]
     assert StructuredSVM("chain").fit([X[:2], X[:1]], Column(y[:2])).classes_.tolist() == ["p", "q"]
+
+
+def named(names, form="frame"):
+    """A symmetric matrix, or row, of positive numbers that sum to 1, with names."""
+    pd = pytest.importorskip("pandas")
+    if form == "series":
+        return pd.Series([0.2, 0.3, 0.5], [*names])
+    matrix = np.array([[0.5, 0.3, 0.2], [0.3, 0.4, 0.3], [0.2, 0.3, 0.5]])
+    return pd.DataFrame(matrix, *([*each] if each else None for each in form(names)))
+
+
+SYMBOLS, STATES = [["u", "v", "w"]] * 4, [["u", "v", None]] * 3 + [["w", "w", "w"]]
+
+
+def hidden_markov(name, table):
+    return HiddenMarkovModel(init={name: table}, max_iter=1).fit(SYMBOLS, STATES)
+
+
+def conditional_risk(table):
+    X, Y = np.eye(3), np.array([[1, 0, 0], [0, 1, 0], [0, 0, 1]])
+    columns = pytest.importorskip("pandas").DataFrame(Y, columns=[*"uvw"])
+    return ConditionalRiskMinimizer("multilabel", joint_kernel=table).fit(X, columns)
+
+
+def path_cost(table):
+    tree = {"u": ["v", "w"], "v": [], "w": []}
+    structure = get_structure("dag", hierarchy=tree, labels="single-leaf")
+    return StructuredSVM(structure, loss=PathCost(table), tol=0.1).fit([[-1.0], [1.0]], ["v", "w"])
+
+
+@pytest.mark.pandas
+@pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
+@pytest.mark.parametrize(
+    "train, form",
+    [
+        (conditional_risk, lambda names: (None, names)),
+        (conditional_risk, lambda names: (names, None)),
+        (partial(hidden_markov, "transition"), lambda names: (names, names)),
+        (partial(hidden_markov, "table"), lambda names: ("uvw", names)),
+        (partial(hidden_markov, "table"), lambda names: (names, "uvw")),
+        (partial(hidden_markov, "start"), "series"),
+        (path_cost, "series"),
+    ],
+)
+def test_names_of_tables_that_settings_hold(train, form):
+    """They were read by place, silently."""
+    train(named("uvw", form))
+    train(named("xyz", form) if form == "series" else named("uvw", form).to_numpy())
+    for other in ("vuw", "uvz"):
+        told = f"found the columns .{other[0]!r}, {other[1]!r}, .*, expected .'u', 'v', 'w'. as "
+        refused(told, train, named(other, form))
