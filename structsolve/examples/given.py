@@ -49,6 +49,24 @@ def first_frame(X: Any) -> Any:
     return X if hasattr(X, "columns") else None
 
 
+def edge_frame(X: Any) -> Any:
+    """Return the data frame whose columns name the features of edges, if there is one.
+
+    Parameters
+    ----------
+    X : object
+        As for :func:`first_frame`.
+
+    Returns
+    -------
+    data frame or None
+        The last of the tuple of the first example.
+    """
+    first = next(iter(X), None) if isinstance(X, (list, tuple)) else None
+    last = first[-1] if isinstance(first, tuple) and len(first) > 1 else None
+    return last if hasattr(last, "columns") else None
+
+
 def listed(given: Any, what: str = "X") -> Any:
     """Return the items of an iterator, a Series or a 1-D array of objects as a list.
 

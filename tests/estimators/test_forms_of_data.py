@@ -367,3 +367,32 @@ def test_names_of_tables_that_settings_hold(train, form):
     for other in ("vuw", "uvz"):
         told = f"found the columns .{other[0]!r}, {other[1]!r}, .*, expected .'u', 'v', 'w'. as "
         refused(told, train, named(other, form))
+
+
+@pytest.mark.pandas
+@pytest.mark.parametrize("name", ["chain", "mrf"])
+def test_names_of_features_of_edges(name, tmp_path):
+    """They were read by place, silently."""
+    pd = pytest.importorskip("pandas")
+    rng = np.random.default_rng(0)
+    frames = [pd.DataFrame(rng.normal(size=(2, 2)), columns=["e", "f"]) for _ in range(6)]
+    X = [(rng.normal(size=(3, 2)), [[0, 1], [1, 2]], frame) for frame in frames]
+    X = [(x, frame) for x, _, frame in X] if name == "chain" else X
+    Y = rng.choice(["a", "b"], (6, 3)).tolist()
+    structure = "chain" if name == "chain" else get_structure("mrf", tables="features")
+    model = reloaded(StructuredSVM(structure, tol=0.5).fit(X, Y), tmp_path)
+    assert model.score([(*x[:-1], x[-1].to_numpy()) for x in X], Y) == model.score(X, Y)
+    other = [(*x[:-1], x[-1][["f", "e"]]) for x in X]
+    refused("features of edges: found the columns .'f', 'e'., expected", model.score, other, Y)
+
+
+@pytest.mark.pandas
+def test_labels_in_a_series_by_node():
+    pd = pytest.importorskip("pandas")
+    graph = nx.path_graph(["a", "b", "c"])
+    nx.set_node_attributes(graph, {"a": [0.0], "b": [1.0], "c": [2.0]}, "features")
+    labels = pd.Series(["p", "q", "q"], ["a", "b", "c"])
+    model = StructuredSVM("mrf", tol=0.1).fit([graph] * 2, [labels] * 2)
+    assert model.score([graph], [labels]) == model.score([graph], [labels.tolist()])
+    told = "y, example 0: found the columns .'c', 'b', 'a'., expected .'a', 'b', 'c'. as nodes of X"
+    refused(told, model.score, [graph], [labels[::-1]])
