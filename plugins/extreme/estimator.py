@@ -146,7 +146,7 @@ class ExtremeSVM(FittedMixin, ClassifierMixin, BaseEstimator):
     "softmax"      "crf"                                     l2        no           no
     "dual"         "margin", "crf", "max-min", "sparsemap",  l2        no           yes
                    "squared-hinge"
-    "memoir"       "margin"                                  l2, l1    yes          no
+    "memoir"       "margin", "crf", and others               l2, l1    yes          no
     =============  ========================================  ========  ===========  =======
 
     With ``solver="auto"``, :meth:`partial_fit` keeps rows and trains with "choice" on them.

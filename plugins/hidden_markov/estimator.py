@@ -147,6 +147,11 @@ class HiddenMarkovModel(StatePredictionMixin, LogProbaMixin, BaseEstimator):
         K = len(self.classes_)
         known = np.eye(K)[np.maximum(states, 0)]
         if (states >= 0).all():
+            if self.init:
+                raise ValueError(
+                    f"init: found {', '.join(map(repr, self.init))}, but y has all states, which "
+                    "are counted without steps from first parameters; leave init out"
+                )
             self._update(flat, known, offsets, pair_counts(states, offsets, K))
             self._refuse_empty()
             self.history_.append(self._record(self.log_likelihood(X), time.perf_counter()))
