@@ -267,8 +267,10 @@ class ChainStructure(LabelingStructure):
             pairs = forbidden_pairs(names, self.forbidden)
         else:
             pairs = [tuple(pair) for pair in self.forbidden]
-            names = sorted({name for pair in pairs for name in pair} - {None})
-        return X, [_random_walk(rng, names, set(pairs), length) for length in lengths]
+            names = sorted({name for pair in pairs for name in pair} - {None}) or [0, 1, 2]
+            if not all(_ways(names, {*pairs}, length)[-1] for length in range(1, size + 1)):
+                names.append(names[-1] + type(names[-1])(1))  # a label in no pair fits anywhere
+        return X, [_random_walk(rng, names, {*pairs}, length) for length in lengths]
 
 
 def _pairs_and_ends(classes: list[Any], forbidden: Any) -> tuple[list[Any], list[Any]]:
@@ -307,15 +309,18 @@ def _knows(pair: Any, known: set[Any]) -> bool:
 
 def _random_walk(rng: Any, names: list[Any], wrong: set[Any], length: int) -> list[Any]:
     """Return random labels without wrong neighbours: each can still reach the end."""
-    if length == 0:
-        return []
-    ways = [[a for a in names if (a, None) not in wrong]]
-    for _ in range(length - 1):
-        ways.append([a for a in names if any((a, b) not in wrong for b in ways[-1])])
     labels = [None]
-    for left in reversed(ways):
+    for left in reversed(_ways(names, wrong, length)[:-1]):
         labels.append(rng.choice([b for b in left if (labels[-1], b) not in wrong]))
     return labels[1:]
+
+
+def _ways(names: list[Any], wrong: set[Any], length: int) -> list[list[Any]]:
+    """Return the labels from which the end can be reached, backwards; None for the beginning."""
+    ways: list[list[Any]] = [[None]]
+    for before in [names] * length + [[None]]:
+        ways.append([a for a in before if any((a, b) not in wrong for b in ways[-1])])
+    return ways[1:]
 
 
 def stack_chains(

@@ -130,8 +130,8 @@ def flat_column(Y: Any) -> Any:
 def _is_sets(Y: Any) -> bool:
     if is_sparse(Y):
         return True
-    if hasattr(Y, "ndim") and not _is_object_row(Y):
-        return Y.ndim != 1
+    if hasattr(Y, "shape") and not _is_object_row(Y):
+        return len(Y.shape) != 1
     return hasattr(Y, "__len__") and any(_is_list(entry) for entry in Y)
 
 
@@ -190,7 +190,7 @@ def _columns_of_names(Y: Any, n: int, hierarchy: Hierarchy) -> np.ndarray:
     if Y is None or isinstance(Y, (str, bytes)) or not hasattr(Y, "__len__"):
         raise ValueError(f"y is {Y!r}, expected one leaf per row of X")
     _check_rows(len(Y), n)
-    values = Y.to_numpy() if hasattr(Y, "iloc") else Y
+    values = Y.to_numpy() if hasattr(Y, "to_numpy") else Y
     columns = [column_of(name, i, hierarchy) for i, name in enumerate(values)]
     return np.array(columns, dtype=np.int64)
 

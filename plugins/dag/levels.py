@@ -35,13 +35,30 @@ def is_table(Y: Any, learning: bool) -> bool:
     if hasattr(Y, "tocsr") or (not learning and getattr(Y, "shape", ())[1:] == (1,)):
         return False  # a column of leaves
     if hasattr(Y, "columns"):
-        return learning or any(getattr(kind, "kind", "O") not in "biuf" for kind in Y.dtypes)
+        return learning or any(getattr(kind, "kind", "O") not in "biuf" for kind in _kinds_of(Y))
     if hasattr(Y, "ndim"):
         texts = Y.ndim == 2 and getattr(Y.dtype, "kind", "") in "OUS"
         # One column of numbers is what scikit-learn takes as classes, with a warning.
         wide = Y.ndim == 2 and Y.shape[1] > 1
         return texts or (learning and (wide or Y.dtype.kind == "O"))
     return learning and isinstance(Y, (list, tuple)) and any(map(_is_row, Y))
+
+
+def _kinds_of(frame: Any) -> list[Any]:
+    """The types of a data frame's columns, of NumPy where pandas has them."""
+    if hasattr(frame, "iloc"):
+        return list(frame.dtypes)
+    return [np.asarray(frame[name]).dtype for name in frame.columns]
+
+
+def _cells_of(frame: Any) -> np.ndarray:
+    """The cells of a data frame as objects; other packages' arrays have one type for all."""
+    if hasattr(frame, "iloc"):
+        return frame.to_numpy(dtype=object)
+    cells = np.empty(frame.shape, dtype=object)
+    for j, name in enumerate(frame.columns):
+        cells[:, j] = list(frame[name])
+    return cells
 
 
 def _is_row(entry: Any) -> bool:
@@ -71,7 +88,7 @@ def read_paths(Y: Any, n: int | None, name: str = "y") -> list[Path]:
         For rows of another kind, without a name, or with a missing name in the middle, and for
         names that are neither strings nor integers; the message names the example.
     """
-    rows = Y.to_numpy(dtype=object).tolist() if hasattr(Y, "columns") else Y
+    rows = _cells_of(Y) if hasattr(Y, "columns") else Y
     rows = rows.tolist() if hasattr(rows, "tolist") else list(rows)
     if n is not None and len(rows) != n:
         raise ValueError(
@@ -313,13 +330,15 @@ class Levels:
 
         Returns
         -------
-        ndarray of shape (n, n_levels), or data frame
+        ndarray of shape (n, n_levels), or data frame of pandas where it is installed
         """
         rows = self.table[columns]
         if self.form["columns"] is None:
             return rows
-        from pandas import DataFrame  # heavy, and there, as y was one
-
+        try:
+            from pandas import DataFrame  # heavy, and optional
+        except ImportError:
+            return rows
         return DataFrame(rows, columns=self.form["columns"]).infer_objects()
 
     @cached_property
@@ -377,7 +396,7 @@ def form_of(Y: Any, paths: Sequence[Path]) -> dict[str, Any]:
     dict
     """
     columns = list(map(_name, Y.columns)) if hasattr(Y, "columns") else None
-    rows = Y.to_numpy(dtype=object) if columns is not None else Y
+    rows = _cells_of(Y) if columns is not None else Y
     kind = getattr(getattr(rows, "dtype", None), "kind", "O")
     flat = rows.ravel().tolist() if hasattr(rows, "ravel") else [one for row in rows for one in row]
     gaps = [one for one in flat if _is_missing(one)]

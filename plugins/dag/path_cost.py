@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 
+from structsolve.examples.given import check_named
 from structsolve.utils.params import Params
 
 
@@ -62,4 +63,5 @@ class PathCost(Params):
                 f"PathCost is a loss between single leaves, which labels of the structure "
                 f"{space.structure.name!r} are not; use DagStructure(..., labels='single-leaf')"
             )
+        check_named(self.weights, space.hierarchy.nodes, None, "PathCost: weights", "nodes")
         return partial(PathLoss, PathCosts(space.hierarchy, np.asarray(self.weights)))

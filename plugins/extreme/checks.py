@@ -213,7 +213,7 @@ def encode(labels: np.ndarray, classes: np.ndarray, what: str = "y") -> np.ndarr
     ----------
     labels : ndarray of shape (n,)
     classes : ndarray of shape (n_classes,)
-        Ascending.
+        Distinct.
     what : str, default="y"
         Name of the argument in errors.
 
@@ -236,8 +236,12 @@ def encode(labels: np.ndarray, classes: np.ndarray, what: str = "y") -> np.ndarr
             f"{what} holds {labels.dtype}, but the model was trained on classes of type "
             f"{classes.dtype}: give labels of that kind"
         )
-    places, known = look_up(labels, classes)
-    return np.where(known, places, -1).astype(np.int32)
+    # Only those of data frames may be in another order.
+    rising = bool((classes[1:] > classes[:-1]).all())
+    order: Any = slice(None) if rising else np.argsort(classes)
+    places, known = look_up(labels, classes[order])
+    numbers = places if rising else order[places]
+    return np.where(known, numbers, -1).astype(np.int32)
 
 
 def refuse_unknown(numbers: np.ndarray, labels: np.ndarray, what: str, advice: str) -> None:

@@ -13,6 +13,7 @@ import numpy as np
 import structsolve
 from structsolve.cli import messages
 from structsolve.cli.options import UsageError, check_outputs, verbosity
+from structsolve.examples.given import is_sparse
 from structsolve.io._text import atomic_write, no_examples
 from structsolve.utils.suggest import a_type
 
@@ -160,7 +161,9 @@ def predict(model: Any, args: argparse.Namespace) -> None:
     ValueError
         For malformed data.
     """
-    from structsolve.plugins.extreme.predictions import prediction_lines  # heavy
+    # Heavy: scipy.
+    from structsolve.plugins.extreme.label_sets import as_form
+    from structsolve.plugins.extreme.predictions import prediction_lines
 
     if args.top is not None and args.top < 1:
         raise UsageError(f"--top: found {args.top}; expected at least 1")
@@ -172,7 +175,10 @@ def predict(model: Any, args: argparse.Namespace) -> None:
         X = None
         for X, _ in _chunks(model, args, "ignore"):
             if args.top is None:
-                yield from prediction_lines(model.predict(X))
+                labels = model.predict(X)
+                if is_sparse(labels):
+                    labels = as_form(labels, "lists", model.classes_)
+                yield from prediction_lines(labels)
             else:
                 yield from prediction_lines(
                     *model.predict_topk(X, min(args.top, len(model.classes_)))
@@ -210,13 +216,14 @@ def score(model: Any, args: argparse.Namespace) -> None:
     truth, best, hits = [], [], 0
     for X, y in _chunks(model, args, "each"):
         labels = model.predict_topk(X, k)[0]
-        y = y.astype(str) if labels.dtype.kind == "U" else y
+        y = _labels(model, y)
         truth.append(y)
         best.append(labels[:, 0])
         hits += int((labels == y[:, None]).any(axis=1).sum())
     if not truth:
         raise ValueError(f"{args.data}: found no labels; expected some to compare with")
     y, first = np.concatenate(truth), np.concatenate(best)
+    _refuse_others(model, y, args.data)
     report = {
         "error": float(np.mean(first != y)),
         f"error_top{k}": 1 - hits / len(y),
@@ -343,4 +350,20 @@ def _all_rows(model: Any, args: argparse.Namespace) -> tuple[Any, np.ndarray]:
     from structsolve.plugins.extreme.reader import read_extreme  # heavy
 
     X, y = read_extreme(args.data, **_reading(model))
-    return X, y.astype(str) if model.classes_.dtype.kind == "U" else y
+    y = _labels(model, y)
+    _refuse_others(model, y, args.data)
+    return X, y
+
+
+def _labels(model: Any, y: np.ndarray) -> np.ndarray:
+    """Numbers of a file as the model has its classes."""
+    return y.astype(str) if model.classes_.dtype.kind == "U" else y
+
+
+def _refuse_others(model: Any, y: np.ndarray, path: str) -> None:
+    """Refuse the numbers of a file whose model has names that are none of them."""
+    if len(y) and model.classes_.dtype.kind == "U" and not np.isin(y, model.classes_).any():
+        raise ValueError(
+            f"{path}: found labels such as {y[0]}, none of which the model has, whose classes are "
+            f"names such as {model.classes_[0]!r}: compare in Python, model.score(X, y)"
+        )

@@ -146,7 +146,7 @@ class ExtremeSVM(FittedMixin, ClassifierMixin, BaseEstimator):
     "softmax"      "crf"                                     l2        no           no
     "dual"         "margin", "crf", "max-min", "sparsemap",  l2        no           yes
                    "squared-hinge"
-    "memoir"       "margin"                                  l2, l1    yes          no
+    "memoir"       "margin", "crf", and others               l2, l1    yes          no
     =============  ========================================  ========  ===========  =======
 
     With ``solver="auto"``, :meth:`partial_fit` keeps rows and trains with "choice" on them.
@@ -217,9 +217,9 @@ class ExtremeSVM(FittedMixin, ClassifierMixin, BaseEstimator):
             Rows may be empty.
         y : array of shape (n,), or labels of each row
             Strings or integers, of at least two classes.  For several labels per row, or none:
-            indicators of shape (n, n_classes), an array or a sparse matrix, whose ``classes_`` are
-            column numbers; or a list of lists or sets of labels (lists of one length of 0 and 1
-            alone are indicators).
+            indicators of shape (n, n_classes), a data frame, array or sparse matrix, whose
+            ``classes_`` are the names or numbers of columns; or a list of lists or sets of labels
+            (lists of one length of 0 and 1 alone are indicators).
         sample_weight : array of shape (n,), optional
             Weight of each example in the mean; one of weight 0 is as if absent.
 

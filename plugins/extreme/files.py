@@ -190,7 +190,11 @@ def load(estimator: type[ExtremeSVM], meta: dict[str, Any], arrays: dict[str, np
     model = estimator(**{k: _revived(v, k) for k, v in meta["params"].items()})
     model._check_settings()
     classes = arrays["classes"]
-    if classes.ndim != 1 or len(classes) < 2 or not (classes[1:] > classes[:-1]).all():
+    form = meta.get("label_form")  # files of earlier versions have none
+    if form not in (None, *FORMS):
+        raise ValueError(f"its labels have the form {form!r}, expected {FORMS}")
+    rising = np.sort(classes) if form == "array" else classes  # columns have an order of their own
+    if classes.ndim != 1 or len(classes) < 2 or not (rising[1:] > rising[:-1]).all():
         raise ValueError("its classes do not rise: expected at least two, each once")
     postings = Postings(
         arrays["postings_indptr"],
@@ -206,9 +210,7 @@ def load(estimator: type[ExtremeSVM], meta: dict[str, Any], arrays: dict[str, np
     model.settings_ = dict(meta["settings"])
     model._calibration = _calibration(meta["calibration"], len(classes))
     model._uncalibrated = str(meta["uncalibrated"])
-    model._label_form = meta.get("label_form")  # files of earlier versions have none
-    if model._label_form not in (None, *FORMS):
-        raise ValueError(f"its labels have the form {model._label_form!r}, expected {FORMS}")
+    model._label_form = form
     if "feature_names_in" in arrays:
         model.feature_names_in_ = arrays["feature_names_in"].astype(object)
         if model.feature_names_in_.shape != (model.n_features_in_,):

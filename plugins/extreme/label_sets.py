@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 import scipy.sparse as sp
 
+from structsolve.examples.given import check_columns, column_names
 from structsolve.plugins.extreme.checks import MOST, encode, read_labels
 from structsolve.utils.arrays import n_rows, plain_numbers
 from structsolve.utils.sparse import valid_csr
@@ -82,13 +83,14 @@ def read_label_sets(y: Any, form: str, n: int, classes: Any = None) -> tuple[sp.
     labels : csr_matrix of float32 of shape (n, n_classes)
         Ones, sorted within rows.
     classes : ndarray of shape (n_classes,)
-        Column numbers of a matrix, labels of lists in ascending order.
+        Names of the columns of a data frame, column numbers of other matrices, labels of lists in
+        ascending order.
 
     Raises
     ------
     ValueError
         When y is neither indicators of ones and zeros nor lists of strings or integers, or has
-        another number of rows or columns.
+        another number of rows or columns, or columns of other names.
 
     Examples
     --------
@@ -124,7 +126,10 @@ def _of_matrix(y: Any, classes: np.ndarray | None) -> tuple[sp.csr_matrix, np.nd
     Y = valid_csr(Y.data.astype(np.float32), Y.indices, Y.indptr, Y.shape[1], canonical=True)
     Y.data[Y.data > 1] = 1  # of entries that were given twice
     Y.eliminate_zeros()
-    return Y, np.arange(wanted) if classes is None else classes
+    if classes is None:
+        return Y, column_names(y, wanted)
+    check_columns(y, classes, classes.dtype.kind not in "US")
+    return Y, classes
 
 
 def _of_lists(y: Any, classes: np.ndarray | None) -> tuple[sp.csr_matrix, np.ndarray]:

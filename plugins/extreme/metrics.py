@@ -9,6 +9,7 @@ from scipy import sparse
 
 from structsolve.evaluation.report import of_argument
 from structsolve.evaluation.tokens import check_kinds
+from structsolve.examples.given import column_names
 from structsolve.utils.arrays import plain_numbers
 from structsolve.utils.params import check_count
 
@@ -20,9 +21,9 @@ def precision_at_k(y_true: Any, ranked: Any, k: int = 5) -> float:
 
     Parameters
     ----------
-    y_true : array or sparse matrix of shape (n, n_labels), or list of lists or sets
-        Indicators of the labels that are column numbers in ``ranked``, or the labels of each row.
-        Lists are labels, also those of 0 and 1 alone.
+    y_true : array, data frame or sparse matrix of shape (n, n_labels), or list of lists or sets
+        Indicators of the labels that are column numbers in ``ranked`` (names of columns, of a data
+        frame), or the labels of each row.  Lists are labels, also those of 0 and 1 alone.
     ranked : array of shape (n, m)
         Labels, best first, such as those of :meth:`ExtremeSVM.predict_topk`; m is at least k.
     k : int, default=5
@@ -128,15 +129,15 @@ def _checked(y_true: Any, ranked: Any, k: Any) -> tuple[list[set[Any]], list[lis
 
 
 def _label_sets(y: Any, name: str) -> list[set[Any]]:
-    """The labels of each row; column numbers of indicators."""
+    """The labels of each row; names or numbers of columns of indicators."""
     with of_argument(name):
-        return _sets(y)
+        return _sets(y, name)
 
 
-def _sets(y: Any) -> list[set[Any]]:
+def _sets(y: Any, name: str) -> list[set[Any]]:
     if isinstance(y, dict):
         raise ValueError("found a dict, expected a list or array of labels")
-    if sparse.issparse(y) or getattr(y, "ndim", 1) == 2:
+    if sparse.issparse(y) or len(getattr(y, "shape", ())) == 2:
         given = y if sparse.issparse(y) else plain_numbers(np.asarray(y))
         numbers = given.dtype.kind in "biuf"
         rows = sparse.csr_matrix(given if numbers else given.shape)
@@ -146,8 +147,9 @@ def _sets(y: Any) -> list[set[Any]]:
                 "labels of each row"
             )
         rows.eliminate_zeros()
+        names = column_names(y, rows.shape[1], what=name)[rows.indices]
         pairs = zip(rows.indptr[:-1], rows.indptr[1:], strict=True)
-        return [set(rows.indices[first:last].tolist()) for first, last in pairs]
+        return [set(names[first:last].tolist()) for first, last in pairs]
     wrong = next((i for i, own in enumerate(y) if isinstance(own, str) or not np.iterable(own)), -1)
     if wrong >= 0:
         raise ValueError(

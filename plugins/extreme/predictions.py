@@ -30,8 +30,7 @@ def prediction_lines(labels: Any, scores: Any = None) -> Iterator[str]:
     7:1.5   2:0.25
     1:2
     """
-    labels = np.asarray(labels)
-    rows = labels.reshape(len(labels), -1).tolist()
+    rows = [np.ravel(row).tolist() for row in labels]
     if scores is None:
         yield from ("\t".join(map(str, row)) + "\n" for row in rows)
         return

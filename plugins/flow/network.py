@@ -133,7 +133,7 @@ class Network:
         """
         if Y is None:
             raise ValueError(f"{what} is None: flow requires {what}, one row of arc flows per row")
-        if hasattr(Y, "iloc"):
+        if hasattr(Y, "columns"):
             arcs = [(self.nodes[a], self.nodes[b]) for a, b in self.ends.tolist()]
             check_columns(Y, arcs, what=what, whose="arcs of the network")
             Y = Y.to_numpy()

@@ -363,7 +363,7 @@ def _remember(examples: Examples, kind: str, i: int, number: Any, compute: Any) 
 
 
 def _objects(values: Any, what: str) -> list[Any]:
-    if hasattr(values, "iloc"):
+    if hasattr(values, "to_numpy"):
         values = values.to_numpy()
     if is_sparse(values):
         values = as_csr(values, what)

@@ -14,7 +14,7 @@ from sklearn.utils.validation import _check_feature_names, check_is_fitted
 from structsolve import registry
 from structsolve.estimators.codec import check_metadata, plain, revive
 from structsolve.estimators.common import LogProbaMixin, generator_of
-from structsolve.examples.given import first_frame, listed
+from structsolve.examples.given import check_named, first_frame, listed
 from structsolve.plugins.hidden_markov.emissions import Categorical, Gaussian, log, normalized
 from structsolve.plugins.hidden_markov.prediction import StatePredictionMixin
 from structsolve.plugins.hidden_markov.states import checked_init, flat_states, pair_counts
@@ -49,7 +49,8 @@ class HiddenMarkovModel(StatePredictionMixin, LogProbaMixin, BaseEstimator):
         Lower bound of variances, above 0.
     init : dict, optional
         First parameters, ``"start"``, ``"transition"``, and ``"table"`` or ``"means"`` and
-        ``"variances"``; by default random ones, and those of known states.
+        ``"variances"``; by default random ones, and those of known states.  Names of data frames
+        and Series are compared.
     random_state : int, Generator or None, default=0
     n_jobs : int, optional
         Threads.
@@ -146,6 +147,11 @@ class HiddenMarkovModel(StatePredictionMixin, LogProbaMixin, BaseEstimator):
         K = len(self.classes_)
         known = np.eye(K)[np.maximum(states, 0)]
         if (states >= 0).all():
+            if self.init:
+                raise ValueError(
+                    f"init: found {', '.join(map(repr, self.init))}, but y has all states, which "
+                    "are counted without steps from first parameters; leave init out"
+                )
             self._update(flat, known, offsets, pair_counts(states, offsets, K))
             self._refuse_empty()
             self.history_.append(self._record(self.log_likelihood(X), time.perf_counter()))
@@ -236,7 +242,11 @@ class HiddenMarkovModel(StatePredictionMixin, LogProbaMixin, BaseEstimator):
         shapes = {"start": (K,), "transition": (K, K)}
         shapes |= {name: getattr(self.emission_, name).shape for name in self.emission_.names
                    if name != "symbols"}  # fmt: skip
+        names = {"start": (self.classes_, None), "transition": (self.classes_, self.classes_)}
+        inputs = getattr(self.emission_, "symbols", getattr(self, "feature_names_in_", None))
         for name, value in (self.init or {}).items():
+            rows, columns = names.get(name, (self.classes_, inputs))
+            check_named(value, rows, columns, f"init: {name!r}", "in the model")
             value = checked_init(name, value, shapes)
             if name in ("start", "transition"):
                 setattr(self, name + "_", value)

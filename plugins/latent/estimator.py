@@ -247,7 +247,7 @@ class LatentSVM(HiddenPredictionMixin, StructuredSVM):
     ) -> LatentData:
         X, y = listed(X), listed(y, "y")
         structure = self._structure_for(y)
-        y = y.to_numpy() if hasattr(y, "iloc") else y
+        y = y.to_numpy() if hasattr(y, "to_numpy") else y
         if holds_candidates(y):
             return self._read_whole(structure, X, y, sample_weight, validation)
         axes = 0 if structure.single_node else structure.label_axes

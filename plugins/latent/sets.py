@@ -154,7 +154,7 @@ def split(y: Any, axes: int = 1, void: Any = None) -> Given:
     >>> given.full, sorted(given.named)
     ([['a', 'a'], ['a']], ['a', 'b'])
     """
-    y = y.to_numpy() if hasattr(y, "iloc") else y
+    y = y.to_numpy() if hasattr(y, "to_numpy") else y
     given = Given(y, set(), {}, [] if void is None else list(np.ravel(void).tolist()), axes)
     if not isinstance(y, (list, tuple, np.ndarray)) or not _may_hold_sets(y, axes):
         return given

@@ -27,32 +27,6 @@ PER_LABEL, ROW_PAIRS = 2, 500_000
 MOST_FULL = 50
 
 
-def column_names(Y: Any) -> np.ndarray | None:
-    """Return the columns of a data frame as names, None for anything else.
-
-    Parameters
-    ----------
-    Y : array, sparse matrix or data frame
-
-    Returns
-    -------
-    ndarray of shape (L,), or None
-
-    Raises
-    ------
-    ValueError
-        If two columns have the same name.
-    """
-    if not hasattr(Y, "columns"):
-        return None
-    names = np.asarray(list(Y.columns))
-    if names.dtype == object:
-        names = names.astype(str)
-    if len(np.unique(names)) < len(names):
-        raise ValueError(f"y: column names must differ, found {brief(names.tolist())}")
-    return names
-
-
 def indicators(Y: Any, n: int, n_labels: int | None = None) -> np.ndarray:
     """Return Y as an array, checked to hold 0 and 1 only.
 
@@ -80,7 +54,7 @@ def indicators(Y: Any, n: int, n_labels: int | None = None) -> np.ndarray:
         )
     if is_sparse(Y):
         matrix = as_csr(Y, "y").toarray()
-    elif hasattr(Y, "iloc"):
+    elif hasattr(Y, "columns"):
         matrix = Y.to_numpy()
     else:
         try:

@@ -50,9 +50,10 @@ def label_set_report(
     (0.833, 0.667, 0.5)
     """
     check_columns(y_pred, getattr(y_true, "columns", None), what="y_pred", whose="y_true has")
-    true, pred = (
-        _indicators(each, name) for each, name in ((y_true, "y_true"), (y_pred, "y_pred"))
-    )
+    given = {"y_true": y_true, "y_pred": y_pred}
+    for name, each in given.items():
+        check_columns(each, names, what=name, whose="names")
+    true, pred = (_indicators(each, name) for name, each in given.items())
     if true.shape != pred.shape or not true.size:
         raise ValueError(
             f"y_true has shape {true.shape}, y_pred {pred.shape}, expected the same, not empty"
@@ -78,7 +79,9 @@ def label_set_report(
         if takes is None:
             raise ValueError("hierarchy: no plugin has a structure that takes one")
         structure = known.make("structures", takes, hierarchy=hierarchy)
-        report["hierarchical"] = structure.set_scores(true, pred)
+        pairs = zip(given.values(), (true, pred), strict=True)  # data frames name their nodes
+        sets = (each if hasattr(each, "columns") else matrix for each, matrix in pairs)
+        report["hierarchical"] = structure.set_scores(*sets)
     return report
 
 

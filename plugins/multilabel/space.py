@@ -3,20 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Hashable
-from reprlib import repr as brief
 from typing import Any
 
 import numpy as np
 
 from structsolve.examples import packing
-from structsolve.examples.given import check_columns
+from structsolve.examples.given import check_columns, column_names
 from structsolve.examples.labels import class_names
 from structsolve.examples.packed import Examples
 from structsolve.plugins.mrf.decoders import check_name
 from structsolve.plugins.mrf.graph_operators import NO_POWERS, common_graphs
 from structsolve.plugins.multilabel.labels import (
     MOST_FULL,
-    column_names,
     counts_of,
     indicators,
     label_groups,
@@ -102,18 +100,8 @@ class MultilabelStructure(Structure):
         """
         self.check_params()
         nodes, offsets = packing.single_rows(X, compress=True)
-        names = column_names(Y)
         matrix = indicators(Y, nodes.shape[0])
-        if classes is not None:
-            given = np.asarray(classes)
-            if given.shape != matrix.shape[1:] or (names is not None and (given != names).any()):
-                raise ValueError(
-                    f"classes: found {brief(given.tolist())}, expected names of the "
-                    f"{matrix.shape[1]} columns of y, in their order"
-                )
-            names = given
-        if names is None:
-            names = np.arange(matrix.shape[1])
+        names = column_names(Y, matrix.shape[1], classes)
         edges = label_pairs(self.edges, matrix, names)
         space = MultilabelSpace(self, names, edges, nodes.shape[1], fit_intercept)
         return space, space._examples(nodes, offsets, matrix)

@@ -67,7 +67,7 @@ def rankings(Y: Any, n: int, K: int | None = None) -> np.ndarray:
     """
     if Y is None:
         raise ValueError("y is None: rankings require y, one row of ranks per row of X")
-    if hasattr(Y, "iloc"):
+    if hasattr(Y, "columns"):
         Y = Y.to_numpy()
     if hasattr(Y, "toarray"):
         Y = Y.toarray()
@@ -191,7 +191,7 @@ def holds_pairs(X: Any) -> bool:
     -------
     bool
     """
-    if hasattr(X, "iloc") or is_sparse(X):
+    if hasattr(X, "columns") or is_sparse(X):
         return False
     if isinstance(X, np.ndarray) and X.dtype != object:
         return X.ndim == 4

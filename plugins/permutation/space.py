@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from reprlib import repr as brief
 from typing import Any
 
 import numpy as np
 
 from structsolve.examples import packing
-from structsolve.examples.given import check_columns
+from structsolve.examples.given import check_columns, column_names
 from structsolve.examples.labels import class_names
 from structsolve.examples.packed import Examples
 from structsolve.plugins.permutation.assignments import AssignmentSpace
@@ -154,19 +153,8 @@ class PermutationStructure(Structure):
             matching = MatchingSpace(self, pairs[0].shape[1])
             return matching, matching._examples(pairs, Y)
         nodes, offsets = packing.single_rows(X, compress=True)
-        names = np.asarray(list(Y.columns)) if hasattr(Y, "columns") else None
-        if names is not None and names.dtype == object:
-            names = names.astype(str)
         ranks = rankings(Y, nodes.shape[0])
-        K = ranks.shape[1]
-        if classes is not None:
-            names = np.asarray(classes)
-        names = np.arange(K) if names is None else names
-        if names.shape != (K,) or len(np.unique(names)) < K:
-            raise ValueError(
-                f"classes: found {brief(names.tolist())}, expected {K} distinct names of the "
-                "columns of y"
-            )
+        names = column_names(Y, ranks.shape[1], classes)
         space = RankingSpace(self, names, nodes.shape[1], fit_intercept, degrees(self.weights))
         return space, space._examples(nodes, offsets, ranks)
 

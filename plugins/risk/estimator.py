@@ -74,7 +74,8 @@ class ConditionalRiskMinimizer(RiskPredictionMixin, BaseEstimator):
     joint_kernel : ndarray of shape (q, q), networkx graph or dict of children by node, optional
         Kernel over the q parts of a label, which shares information between parts (an additive
         model, section 5 of the paper). :func:`structsolve.plugins.risk.hierarchy_kernel` makes
-        it from a graph over the labels. Needs ``kernel``; ``alphas`` then needs ``cv``.
+        it from a graph over the labels; names of a data frame are compared. Needs ``kernel``;
+        ``alphas`` then needs ``cv``.
     fit_intercept : bool, default=True
         Penalise deviations from the mean risk (supplement B). The weights then sum to 1.
     n_jobs : int or None, default=1

@@ -7,6 +7,8 @@ from typing import Any
 
 import numpy as np
 
+from structsolve.examples.given import check_named
+
 
 def hierarchy_kernel(graph: Any, nodes: Any = None, kind: str = "normalized") -> np.ndarray:
     """Return a kernel over the nodes of a graph in which neighbours are similar.
@@ -84,6 +86,7 @@ def check_joint(kernel: Any, names: np.ndarray, size: int) -> np.ndarray:
     """
     if hasattr(kernel, "adj") or isinstance(kernel, Mapping):
         kernel = hierarchy_kernel(kernel, np.asarray(names).tolist())
+    check_named(kernel, names, names, "joint_kernel")
     try:
         B = np.asarray(kernel, dtype=np.float64)
     except (TypeError, ValueError) as error:

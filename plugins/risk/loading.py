@@ -75,4 +75,6 @@ def load(estimator: Any, meta: dict[str, Any], arrays: dict[str, np.ndarray], ke
         model.cv_losses_ = arrays["cv_losses_"]
     if "feature_names_in_" in arrays:
         model.feature_names_in_ = arrays["feature_names_in_"].astype(object)
+    if "edge_names" in meta:
+        model._edge_names = [str(name) for name in meta["edge_names"]]
     return model

@@ -51,6 +51,8 @@ def save(model: Any, path: str | os.PathLike[str]) -> None:
         arrays["rows"] = rows
     if model._joint is not None:
         arrays["joint"] = model._joint.B
+    if model._edge_names is not None:
+        meta["edge_names"] = model._edge_names
     for name in ("cv_losses_", "feature_names_in_"):
         if hasattr(model, name):
             value = getattr(model, name)

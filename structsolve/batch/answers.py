@@ -37,7 +37,7 @@ def argmax(
     labels : ndarray of int32 of shape (size of all labels,)
         Encoded by the space, concatenated.
     values : ndarray of float64 of shape (n,)
-        Scores of the labels.
+        Scores of the labels; -inf where no label is allowed.
     bounds : ndarray of float64 of shape (n,)
         Upper bounds of the score of any label; the values, where the oracle is exact.
 
@@ -250,7 +250,7 @@ def k_best(
     labels : list of ndarray of int32 of shape (how many there are, size of the label)
         At most k.
     values : list of ndarray of float64
-        Scores of the labels.
+        Scores of the labels; a single one of -inf where no label is allowed.
 
     Raises
     ------

@@ -74,7 +74,7 @@ def convert(args: argparse.Namespace) -> None:
     if ending == ".npz":
         write_npz(args.output, X, y)
     else:
-        ranks = isinstance(data.reader, TableReader) and data.reader.labels is not None
+        ranks = isinstance(data.reader, TableReader) and data.reader.ranks
         _write_svmlight(args.output, X, y, ranks)
     messages.say("saved", f"{args.output}: {messages.size_text(data)}")
 

@@ -12,8 +12,11 @@ from structsolve.cli.formats import guess, parameters, read_with_plugin, reads, 
 from structsolve.cli.missing import fill_values, filled
 from structsolve.cli.steps import Steps
 from structsolve.io import FORMATS, guess_format
+from structsolve.io.archives import ArchiveReader
+from structsolve.io.arff import ArffReader
 from structsolve.io.select import parse_rows
 from structsolve.io.svmlight import read_svmlight
+from structsolve.io.tables import TableReader
 from structsolve.structure.pack import structure_of
 from structsolve.utils.arrays import n_rows
 
@@ -187,6 +190,8 @@ class Recipe:
         if kept is None and chosen == recipe.format and factory is not None:
             # Earlier releases saved the parameters of some readers beside the others.
             kept = {name: saved[name] for name in parameters(factory) if name in saved}
+        if not saved:
+            kept = _known_names(factory, steps.first if steps else model, model, recipe)
         recipe.format = chosen
         recipe.reader, recipe.selecting = settings(chosen, given, kept)
         recipe.steps = steps
@@ -310,3 +315,18 @@ class Recipe:
         data.X = (sparse.vstack if sparse.issparse(data.X[0]) else np.concatenate)(data.X)
         data.y = None if data.y is None else np.concatenate(data.y)
         return data
+
+
+def _known_names(factory: Any, first: Any, model: Any, recipe: Recipe) -> dict[str, Any]:
+    """Parameters of a reader by the names of features and labels of a model from Python."""
+    features = getattr(first, "feature_names_in_", None)
+    labels = np.asarray(getattr(model, "classes_", ()))
+    kept: dict[str, Any] = {}
+    if features is not None and factory is TableReader:
+        kept["columns"] = [[name, None] for name in features.tolist()]
+    if features is not None and factory is ArffReader:
+        kept["feature_names"] = features.tolist()
+    sets = (ArffReader, ArchiveReader) if recipe.label_sets and not recipe.named else ()
+    if labels.dtype.kind == "U" and factory in (TableReader, *sets):
+        kept["labels"] = labels.tolist()
+    return kept

@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from .. import registry
-from ..examples.given import check_columns, first_frame, listed
+from ..examples.given import check_columns, edge_frame, first_frame, listed
 from ..examples.packed import Examples
 from ..operators import Loss
 from ..potentials.mercer import PRECOMPUTED, Kernel
@@ -155,6 +155,9 @@ class CommonMixin:
         registry.adopt_plugins(state.pop("_plugins", []))
         super().__setstate__(state)  # type: ignore[misc]
 
+    #: Names of the features of edges, where X held data frames of them in training.
+    _edge_names: list[str] | None = None
+
     def _require_fitted(self) -> None:
         if not self.__sklearn_is_fitted__():
             from sklearn.utils.validation import check_is_fitted  # heavy, slow if fitted
@@ -169,12 +172,15 @@ class CommonMixin:
             self.feature_names_in_ = names
         elif hasattr(self, "feature_names_in_"):
             del self.feature_names_in_
+        edges = edge_frame(X)
+        self._edge_names = None if edges is None else list(map(str, edges.columns))
 
     def _check_names(self, X: Any) -> None:
         if "feature_names_in_" in self.__dict__ or hasattr(X, "columns"):
             from sklearn.utils.validation import _check_feature_names  # heavy
 
             _check_feature_names(self, first_frame(X), reset=False)
+        check_columns(edge_frame(X), self._edge_names, what="X, features of edges")
 
 
 class EstimatorMixin(CommonMixin, OperatorsMixin):

@@ -45,6 +45,8 @@ def save(model: Any, path: str | os.PathLike[str]) -> None:
     learned = model._model
     arrays |= {f"{learned.key}_{k}": v for k, v in learned.to_arrays().items()}
     arrays |= {f"fitted_{k}": v for k, v in model._extra_arrays().items()}
+    if model._edge_names is not None:
+        meta["edge_names"] = model._edge_names
     if hasattr(model, "feature_names_in_"):
         arrays["feature_names_in"] = np.asarray(model.feature_names_in_, dtype=str)
     container.write(path, "model", meta, arrays)
@@ -85,6 +87,8 @@ def restore(
     model._take_extra_arrays(part_of(arrays, "fitted_"))
     if "feature_names_in" in arrays:
         model.feature_names_in_ = arrays["feature_names_in"].astype(object)
+    if "edge_names" in meta:
+        model._edge_names = [str(name) for name in meta["edge_names"]]
     return model
 
 

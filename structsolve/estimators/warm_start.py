@@ -143,5 +143,6 @@ class AlphaPathMixin:
             for name in ("alpha_", "history_", "n_iter_", "stop_reason_", "feature_names_in_"):
                 if hasattr(worker, name):
                     setattr(model, name, getattr(worker, name))
+            model._edge_names = worker._edge_names
             fitted[alpha] = model
         return [fitted[a] for a in alphas]

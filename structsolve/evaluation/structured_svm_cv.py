@@ -360,7 +360,7 @@ def _posed(plain: Any, data: Any) -> Any:
 
 def _one_label_each(y: Any) -> bool:
     """Return whether the labels of examples are not sequences, sets or rows themselves."""
-    if getattr(y, "ndim", 1) != 1:  # a column holds one each, as in scikit-learn
+    if len(getattr(y, "shape", (0,))) != 1:  # a column holds one each, as in scikit-learn
         return y.shape[1:] == (1,) and not hasattr(y, "tocsr")
     first = next(iter(y), None) if hasattr(y, "__iter__") else None
     return isinstance(first, (str, bytes)) or not hasattr(first, "__len__")
@@ -369,7 +369,7 @@ def _one_label_each(y: Any) -> bool:
 def _is_plain(estimator: Any, y: Any) -> bool:
     """Return whether y suits scikit-learn's scores: one label per row, or rows of 0 and 1."""
     structure = estimator._structure_for(y)
-    indicators = getattr(structure, "label_sets", False) and getattr(y, "ndim", 1) == 2
+    indicators = getattr(structure, "label_sets", False) and len(getattr(y, "shape", ())) == 2
     return bool(structure.single_node or indicators)
 
 

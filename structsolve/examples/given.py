@@ -49,8 +49,26 @@ def first_frame(X: Any) -> Any:
     return X if hasattr(X, "columns") else None
 
 
+def edge_frame(X: Any) -> Any:
+    """Return the data frame whose columns name the features of edges, if there is one.
+
+    Parameters
+    ----------
+    X : object
+        As for :func:`first_frame`.
+
+    Returns
+    -------
+    data frame or None
+        The last of the tuple of the first example.
+    """
+    first = next(iter(X), None) if isinstance(X, (list, tuple)) else None
+    last = first[-1] if isinstance(first, tuple) and len(first) > 1 else None
+    return last if hasattr(last, "columns") else None
+
+
 def listed(given: Any, what: str = "X") -> Any:
-    """Return the items of an iterator, a pandas Series or a 1-D array of objects as a list.
+    """Return the items of an iterator, a Series or a 1-D array of objects as a list.
 
     Anything else is returned unchanged.  A Series has its items by names, not by their numbers.
 
@@ -75,8 +93,9 @@ def listed(given: Any, what: str = "X") -> Any:
     >>> listed(x for x in "ab"), listed("ab")
     (['a', 'b'], 'ab')
     """
-    if hasattr(given, "to_list") and not hasattr(given, "columns") and given.dtype == object:
-        return given.to_list()
+    if hasattr(given, "to_list") and not hasattr(given, "columns"):
+        nested = getattr(given.dtype, "is_nested", bool)  # lists, in a Series of polars
+        return given.to_list() if given.dtype == object or nested() else given
     if isinstance(given, np.ndarray) and given.dtype == object and given.ndim == 1:
         return given.tolist()
     if not hasattr(given, "__next__"):
@@ -88,6 +107,51 @@ def listed(given: Any, what: str = "X") -> Any:
             "can be read only once: pass a list"
         )
     return items
+
+
+def column_names(Y: Any, n: int, classes: Any = None, what: str = "y") -> np.ndarray:
+    """Return the names of the columns of labels: given ones, those of a data frame, or numbers.
+
+    Parameters
+    ----------
+    Y : array, sparse matrix or data frame
+    n : int
+        Number of its columns.
+    classes : sequence, optional
+        Given names.
+    what : str, default="y"
+        Name of Y, for messages.
+
+    Returns
+    -------
+    ndarray of shape (n,)
+
+    Raises
+    ------
+    ValueError
+        If they are not n distinct names, or not those of the data frame in its order.
+
+    Examples
+    --------
+    >>> column_names([[0, 1]], 2).tolist(), column_names([[0, 1]], 2, ["cat", "dog"]).tolist()
+    ([0, 1], ['cat', 'dog'])
+    """
+    own = list(Y.columns) if hasattr(Y, "columns") else None
+    given = own if classes is None else classes
+    names = np.arange(n) if given is None else np.asarray(given)
+    if names.dtype == object:
+        names = names.astype(str)
+    if names.shape != (n,) or len(np.unique(names)) < n:
+        raise ValueError(
+            f"{what if classes is None else 'classes'}: found the names {brief(names.tolist())}, "
+            f"expected {n} distinct names of the columns of {what}"
+        )
+    if own is not None and list(map(str, own)) != names.astype(str).tolist():
+        raise ValueError(
+            f"classes: found {brief(names.tolist())}, expected the columns of {what} in their "
+            f"order, {brief(own)}"
+        )
+    return names
 
 
 def check_columns(
@@ -102,7 +166,7 @@ def check_columns(
     names : sequence, or None
         Names of the other's columns; None if it has none.
     others : bool, default=True
-        Other names pass, such as the numbers that pandas gives to columns of arrays.
+        Names of which none is the other's pass, and other numbers, as pandas numbers columns.
     what, whose : str
         Which argument Y is, and where the other is, for the message.
 
@@ -117,11 +181,40 @@ def check_columns(
     """
     if names is None or not hasattr(Y, "columns"):
         return
+    texts = all(isinstance(name, str) for name in Y.columns)
     given, names = list(map(str, Y.columns)), list(map(str, names))
-    if given != names and not (others and sorted(given) != sorted(names)):
+    shared = {*given} & {*names} if texts else sorted(given) == sorted(names)
+    if given != names and (shared or not others):
         raise ValueError(
             f"{what}: found the columns {brief(given)}, expected {brief(names)} as {whose}"
         )
+
+
+def check_named(values: Any, rows: Any, columns: Any, what: str, whose: str = "classes") -> None:
+    """Refuse a table whose rows or columns have the names of others in another order.
+
+    Parameters
+    ----------
+    values : object
+        A data frame, or a Series, whose index has the names of its rows; anything else passes.
+    rows, columns : sequence, or None
+        Names, where there are some.
+    what, whose : str
+        As for :func:`check_columns`.
+
+    Raises
+    ------
+    ValueError
+        The message shows both lists of names.
+
+    Examples
+    --------
+    >>> check_named([[0, 1], [1, 0]], ["cat", "dog"], ["cat", "dog"], "costs")
+    """
+    table = values.to_frame() if hasattr(values, "to_frame") else values
+    check_columns(table if table is values else None, columns, what=what, whose=whose)
+    # In polars, rows have no names, and frames no ``T``.
+    check_columns(getattr(table, "T", None), rows, what=what, whose=whose)
 
 
 def packed_bytes(X: Any) -> int:

@@ -349,7 +349,7 @@ def single_rows(
         If X is empty, not numeric, or has another number of dimensions or columns.
     """
     if not is_sparse(X):
-        if hasattr(X, "iloc"):
+        if hasattr(X, "columns"):
             X = X.to_numpy()
         X = _checked_dense(X, "X", 2)
     else:

@@ -50,6 +50,8 @@ class ArchiveReader(Reader):
         For ``points``: frame t is matched to frame t + gap.
     hierarchy : dict, optional
         Children by node; :meth:`fit` finds it.
+    labels : list of str, optional
+        The ``label_names`` of training; :meth:`fit` finds them.
 
     Examples
     --------
@@ -73,6 +75,7 @@ class ArchiveReader(Reader):
     unpack: bool = False
     gap: int = 10
     hierarchy: dict[str, list[str]] | None = None
+    labels: list[str] | None = None
 
     @classmethod
     def sniff(cls, path: str, head: bytes) -> bool:
@@ -110,11 +113,14 @@ def _read(path: str, reader: ArchiveReader, fit: bool) -> tuple[Any, Any]:
     arrays = _of_split(path, load_arrays(path), reader.split)
     if fit and "edges" in arrays and "node_names" in arrays and "offsets" not in arrays:
         reader.hierarchy = _children(path, arrays["edges"], arrays["node_names"])
-    elif not fit and reader.hierarchy is not None and "node_names" in arrays:
-        names = [str(name) for name in arrays["node_names"]]
-        if names != list(reader.hierarchy):
-            wrong = first_difference(names, list(reader.hierarchy))
-            raise ValueError(f"{path}: node_names are not those of training, in order: {wrong}")
+    if fit and "label_names" in arrays:
+        reader.labels = [str(name) for name in arrays["label_names"].ravel()]
+    trained = {"node_names": reader.hierarchy, "label_names": reader.labels}
+    for key, known in trained.items():
+        names = [str(name) for name in np.ravel(arrays.get(key, ()))]
+        if names and known is not None and names != [*known]:
+            wrong = first_difference(names, [*known])
+            raise ValueError(f"{path}: {key} are not those of training, in order: {wrong}")
     X, y = _matches(path, arrays, reader.gap) or _arranged(
         path, arrays, reader.target, reader.unpack
     )

@@ -142,6 +142,8 @@ def _read(path: str, reader: ArffReader, fit: bool, arff: Any) -> tuple[Any, Any
         chosen = [tree[0]] if tree and reader.target is None else None
         reader.labels = chosen or _label_names(path, reader.target, relation, names)
         reader.hierarchy = tree[1] if tree else None
+    elif not fit and reader.target is not None and not _is_xml(reader.target):
+        reader.labels = _named_labels(path, reader.target.split(","), reader.labels)
     there = [name for name in reader.labels if name in names]
     if there != reader.labels and there:
         missing = next(name for name in reader.labels if name not in names)
@@ -265,7 +267,7 @@ def _label_names(path: str, target: str | None, relation: str, names: list[str])
     """Names of the attributes that hold labels."""
     if target is None:
         target = _xml_beside(path)
-    if target is not None and target.lower().removesuffix(".gz").endswith(".xml"):
+    if target is not None and _is_xml(target):
         try:
             with open_binary(target) as handle:
                 root = ElementTree.parse(handle).getroot()
@@ -292,6 +294,22 @@ def _label_names(path: str, target: str | None, relation: str, names: list[str])
         number = int(meka[1])
         return names[:number] if number >= 0 else names[number:]
     return names[-1:]
+
+
+def _is_xml(target: str) -> bool:
+    return target.lower().removesuffix(".gz").endswith(".xml")
+
+
+def _named_labels(path: str, chosen: list[str], trained: list[str]) -> list[str]:
+    """The attribute that takes the place of that of training, or those of training."""
+    if len(chosen) == len(trained) == 1:
+        return chosen
+    if sorted(chosen) != sorted(trained):
+        raise ValueError(
+            f"{path}: target: found the attributes {', '.join(chosen)}; expected "
+            f"{', '.join(trained)}, as in training"
+        )
+    return trained
 
 
 def _xml_beside(path: str) -> str | None:

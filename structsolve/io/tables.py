@@ -52,8 +52,9 @@ class TableReader(Reader):
     columns : list, optional
         Names or numbers of the features in training, with the values of columns that are not
         numbers; :meth:`fit` finds them.
-    labels : list of str, optional
-        For rankings: the labels in the order of the columns of ranks; :meth:`fit` finds them.
+    labels : list, optional
+        The labels of rankings, or the names or numbers of several columns of labels, in the order
+        of the columns of y; :meth:`fit` finds them.
     codes : bool, optional
         Whether integers as labels stay texts; :meth:`fit` finds it.
 
@@ -83,8 +84,13 @@ class TableReader(Reader):
     where: str | None = None
     rows: str | int | None = None
     columns: list[Any] | None = None
-    labels: list[str] | None = None
+    labels: list[Any] | None = None
     codes: bool | None = None
+
+    @property
+    def ranks(self) -> bool:
+        """Whether labels are rankings, such as ``a>b>c``, in one column."""
+        return self.labels is not None and len(_listed(self.target)) < 2
 
     @property
     def feature_names(self) -> list[str] | None:
@@ -164,6 +170,8 @@ class TableReader(Reader):
 @reads_file
 def _read(path: str, reader: TableReader, fit: bool, raw: bool = False) -> tuple[Any, Any]:
     header = reader.header
+    if fit:
+        reader.labels = None
     if header is None and not fit and reader.columns and not (raw and reader.columns[0][0] == 0):
         header = isinstance(reader.columns[0][0], str)  # as in training
     table = _Table(path, reader.delimiter, header)
@@ -413,16 +421,18 @@ def _labels(
     reader: TableReader,
     fit: bool,
 ) -> np.ndarray:
+    if len(targets) > 1:
+        _check_names(path, [table.names[j] for j in targets], reader)
     cells = [[table.rows[i][j] for j in targets] for i in rows.tolist()]
     for i, row in zip(rows.tolist(), cells, strict=True):
         if any(not cell for cell in row):
             raise bad_line(path, table.lines[i], "no label", "one on each line")
     if len(targets) == 1 and all(">" in row[0] for row in cells):
         orders = [[label.strip() for label in row[0].split(">")] for row in cells]
-        if fit or reader.labels is None:
+        if reader.labels is None:
             reader.labels = sorted(orders[0])
         for i, order in zip(rows.tolist(), orders, strict=True):
-            if sorted(order) != reader.labels:
+            if sorted(order) != sorted(reader.labels):
                 expected = f"all of {', '.join(reader.labels)}, each once"
                 raise bad_line(path, table.lines[i], ">".join(order), expected)
         return np.array([[order.index(label) for label in reader.labels] for order in orders])
@@ -434,6 +444,19 @@ def _labels(
         )
     labels = labels if reader.codes else numbers
     return labels[:, 0] if len(targets) == 1 else labels
+
+
+def _check_names(path: PathLike, names: list[Any], reader: TableReader) -> None:
+    """Refuse columns of labels other than in training, which y has in their order."""
+    known = reader.labels = reader.labels or names
+    # Columns without names may have other numbers.
+    same = sorted(map(str, names)) == sorted(map(str, known))
+    same |= all(isinstance(name, str) for name in (*names, *known))
+    if same and names != known and len(names) == len(known):
+        raise ValueError(
+            f"{path}: target: found the columns {', '.join(map(str, names))}; expected "
+            f"{', '.join(map(str, known))}, as in training"
+        )
 
 
 def _numbers(cells: list[list[str]]) -> np.ndarray:

@@ -113,7 +113,8 @@ class Checkpoint:
                     if meta["fingerprint"] != self.fingerprint:
                         raise ValueError(
                             "it belongs to other data or settings; delete it or name another file "
-                            "to start afresh"
+                            "to start afresh (one of an earlier release whose solver had other "
+                            "parameters is finished by that release)"
                         )
                     if not isinstance(meta["content"], dict):
                         raise ValueError("it holds no state")

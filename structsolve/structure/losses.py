@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from ..examples.given import check_columns
+from ..examples.given import check_named
 from ..utils.arrays import real_array
 from ..utils.memory import refuse_too_large
 from ..utils.params import Params
@@ -56,10 +56,8 @@ class CostMatrix(Params):
             If the matrix is no matrix of costs, or lacks one of ``classes``.
         """
         K = len(classes)
-        if hasattr(self.matrix, "columns"):  # a data frame, whose names are not read otherwise
-            own = classes if self.classes is None else self.classes
-            for table in (self.matrix, getattr(self.matrix, "T", None)):  # polars names no rows
-                check_columns(table, own, what="CostMatrix: matrix", whose="classes")
+        own = classes if self.classes is None else self.classes
+        check_named(self.matrix, own, own, "CostMatrix: matrix")
         matrix = real_array(self.matrix, "CostMatrix: matrix")
         if matrix.ndim != 2 or matrix.shape[0] != matrix.shape[1]:
             raise ValueError(f"CostMatrix: matrix has shape {matrix.shape}, expected a square")

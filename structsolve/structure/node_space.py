@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from reprlib import repr as brief
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -180,7 +181,7 @@ class NodeSpace(Space):
         Raises
         ------
         ValueError
-            If sizes do not fit, or no known class is allowed at a node.
+            If sizes do not fit, a label is unknown, or none is allowed at a node.
         """
         if isinstance(allowed, str) or not hasattr(allowed, "__len__"):
             raise ValueError(f"allowed is {allowed!r}, expected a list with one entry per example")
@@ -202,29 +203,40 @@ class NodeSpace(Space):
             for v, names in enumerate(rows):
                 if names is None:
                     mask[row] = 0
-                elif isinstance(names, (str, bytes)) or not hasattr(names, "__iter__"):
+                elif isinstance(names, (str, bytes, dict)) or not hasattr(names, "__iter__"):
                     raise ValueError(
                         f"example {i}, node {v}: allowed is {names!r}, expected a list of labels"
                     )
                 else:
-                    named = np.asarray(list(names))
-                    if named.dtype == bool and self.classes_.dtype != bool:
-                        if named.shape != self.classes_.shape:
-                            raise ValueError(
-                                f"example {i}, node {v}: allowed has {named.size} booleans, "
-                                f"expected one for each of the {len(self.classes_)} classes"
-                            )
-                        picked = named
-                    else:
-                        picked = np.isin(self.classes_, named)
-                    if not picked.any():
-                        raise ValueError(
-                            f"example {i}, node {v}: allowed is {list(names)!r}, none of which is "
-                            "a known class; expected at least one"
-                        )
-                    mask[row, picked] = 0
+                    mask[row, self._picked(list(names), f"example {i}, node {v}: allowed")] = 0
                 row += 1
         return mask
+
+    def _picked(self, names: list[Any], where: str) -> np.ndarray:
+        """Which classes a node may take, by their names, or by a boolean for each."""
+        try:
+            named = np.asarray(names)
+            given = dict.fromkeys(named.ravel().tolist())
+        except (TypeError, ValueError):  # lists among labels
+            raise ValueError(f"{where} is {names!r}, expected a list of labels") from None
+        if named.dtype == bool and self.classes_.dtype != bool:
+            if named.shape != self.classes_.shape:
+                raise ValueError(
+                    f"{where} has {named.size} booleans, expected one for each of the "
+                    f"{len(self.classes_)} classes"
+                )
+            picked = named
+        else:
+            picked = np.isin(self.classes_, named)
+            if picked.any() and picked.sum() < len(given):
+                known = self.classes_.tolist()
+                unknown = next(name for name in given if name not in known)
+                raise ValueError(f"{where} names the label {unknown!r}; known are {brief(known)}")
+        if not picked.any():
+            raise ValueError(
+                f"{where} is {names!r}, none of which is a known class; expected at least one"
+            )
+        return picked
 
     def transition_masks(
         self, examples: Examples | None, allowed: Any, forbidden: Any, pair: str

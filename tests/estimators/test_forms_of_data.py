@@ -1,5 +1,9 @@
 """Forms of X and y that StructuredSVM takes: weights, storage, names of classes and columns."""
 
+import sys
+from functools import partial
+
+import networkx as nx
 import numpy as np
 import pytest
 import scipy.sparse as sp
@@ -9,13 +13,17 @@ from sklearn.base import clone
 from sklearn.exceptions import ConvergenceWarning
 
 from structsolve import (
+    ConditionalRiskMinimizer,
     ExtremeSVM,
+    HiddenMarkovModel,
+    HierarchicalSVM,
     LatentSVM,
     Sequences,
     StructuredSVM,
     from_padded,
     get_structure,
 )
+from structsolve.plugins.dag import PathCost
 
 
 def test_sample_weight_counts_like_repetition():
@@ -235,3 +243,156 @@ def test_a_string_is_no_list_of_allowed_classes():
     refused("node 0: allowed is 'ab'", model.predict, X, allowed=["ab", "c", None])
     refused("node 1: allowed is 'b'", chain.predict, [X], allowed=[[["a"], "b", None]])
     refused("example 0: allowed has 'abc' for 3 nodes", chain.predict, [X], allowed=["abc"])
+
+
+class Column(list):
+    """A Series of polars, as far as it is used."""
+
+    class dtype:
+        is_nested = staticmethod(lambda: True)
+
+    to_list = list.copy
+
+
+class Frame:
+    """A data frame with the interface of polars: no index, no ``ndim``, columns by name."""
+
+    def __init__(self, rows, columns):
+        self.rows, self.columns, self.shape = list(rows), list(columns), (len(rows), len(columns))
+
+    def to_numpy(self):
+        return np.array(self.rows)
+
+    def __array__(self, dtype=None, copy=None):
+        return self.to_numpy()
+
+    def __len__(self):
+        return len(self.rows)
+
+    def __getitem__(self, names):
+        if isinstance(names, str):
+            return [row[self.columns.index(names)] for row in self.rows]
+        return Frame(np.stack([self[name] for name in names], axis=1).tolist(), names)
+
+
+HIERARCHY = {"r": ["a", "b"], "a": [], "b": []}
+NETWORK = nx.DiGraph([("s", "a"), ("s", "b"), ("a", "t"), ("b", "t")])
+NETWORK.add_node("s", demand=-1)
+NETWORK.add_node("t", demand=1)
+ARCS = list(map(str, NETWORK.edges))
+
+
+@pytest.mark.parametrize(
+    "model, y, columns",
+    [
+        (StructuredSVM("permutation", tol=0.1), [[0, 1, 2], [1, 2, 0]], "uvw"),
+        (ConditionalRiskMinimizer("permutation"), [[0, 1, 2], [1, 2, 0]], "uvw"),
+        (StructuredSVM("multilabel", tol=0.1), [[0, 1], [1, 0]], "uv"),
+        (ExtremeSVM(), [[0, 1], [1, 0]], "uv"),
+        (StructuredSVM("dag", tol=0.1), [["p", "q"], ["p", "r"]], "uv"),
+        (HierarchicalSVM(tol=0.1), [["p", "q"], ["p", None]], "uv"),
+        (HierarchicalSVM(tol=0.1), [[1, 2], [3, 4]], "uv"),
+        (StructuredSVM(get_structure("dag", hierarchy=HIERARCHY), tol=0.1), [[1, 1, 0]] * 2, "rab"),
+        (HierarchicalSVM(HIERARCHY, tol=0.1), [[1, 1, 0], [1, 0, 1]], "rab"),
+        (StructuredSVM(get_structure("flow", network=NETWORK), tol=0.1), [[1, 0, 1, 0]] * 2, ARCS),
+    ],
+)
+def test_data_frames_of_other_packages(model, y, columns, monkeypatch):
+    """Those without pandas' index were taken by place or as another form, or ended in errors."""
+    monkeypatch.setitem(sys.modules, "pandas", None)
+    rng = np.random.default_rng(0)
+    X, y = rng.normal(size=(20, 3)), y * 10
+    frame = Frame(X.tolist(), "abc"), Frame(y, columns)
+    model = clone(model)
+    plain = np.array(y, dtype=object) if isinstance(y[0][0], str) else np.array(y)
+    expected = clone(model).fit(X, plain).predict(X)
+    assert model.fit(*frame).predict(frame[0]).tolist() == expected.tolist()
+    assert model.score(*frame) == model.score(X, plain)
+    other = frame[1][frame[1].columns[::-1]]
+    refused("y: (found the columns|expected the nodes)", model.score, X, other)
+
+
+def test_lists_in_a_series():
+    X, y = np.eye(4), [["p", "q"], ["p"], ["q"], ["q"]]
+    assert ExtremeSVM().fit(X, Column(y)).classes_.tolist() == ["p", "q"]
+    assert StructuredSVM("chain").fit([X[:2], X[:1]], Column(y[:2])).classes_.tolist() == ["p", "q"]
+
+
+def named(names, form="frame"):
+    """A symmetric matrix, or row, of positive numbers that sum to 1, with names."""
+    pd = pytest.importorskip("pandas")
+    if form == "series":
+        return pd.Series([0.2, 0.3, 0.5], [*names])
+    matrix = np.array([[0.5, 0.3, 0.2], [0.3, 0.4, 0.3], [0.2, 0.3, 0.5]])
+    return pd.DataFrame(matrix, *([*each] if each else None for each in form(names)))
+
+
+SYMBOLS, STATES = [["u", "v", "w"]] * 4, [["u", "v", None]] * 3 + [["w", "w", "w"]]
+
+
+def hidden_markov(name, table):
+    return HiddenMarkovModel(init={name: table}, max_iter=1).fit(SYMBOLS, STATES)
+
+
+def conditional_risk(table):
+    X, Y = np.eye(3), np.array([[1, 0, 0], [0, 1, 0], [0, 0, 1]])
+    columns = pytest.importorskip("pandas").DataFrame(Y, columns=[*"uvw"])
+    return ConditionalRiskMinimizer("multilabel", joint_kernel=table).fit(X, columns)
+
+
+def path_cost(table):
+    tree = {"u": ["v", "w"], "v": [], "w": []}
+    structure = get_structure("dag", hierarchy=tree, labels="single-leaf")
+    return StructuredSVM(structure, loss=PathCost(table), tol=0.1).fit([[-1.0], [1.0]], ["v", "w"])
+
+
+@pytest.mark.pandas
+@pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
+@pytest.mark.parametrize(
+    "train, form",
+    [
+        (conditional_risk, lambda names: (None, names)),
+        (conditional_risk, lambda names: (names, None)),
+        (partial(hidden_markov, "transition"), lambda names: (names, names)),
+        (partial(hidden_markov, "table"), lambda names: ("uvw", names)),
+        (partial(hidden_markov, "table"), lambda names: (names, "uvw")),
+        (partial(hidden_markov, "start"), "series"),
+        (path_cost, "series"),
+    ],
+)
+def test_names_of_tables_that_settings_hold(train, form):
+    """They were read by place, silently."""
+    train(named("uvw", form))
+    train(named("xyz", form) if form == "series" else named("uvw", form).to_numpy())
+    for other in ("vuw", "uvz"):
+        told = f"found the columns .{other[0]!r}, {other[1]!r}, .*, expected .'u', 'v', 'w'. as "
+        refused(told, train, named(other, form))
+
+
+@pytest.mark.pandas
+@pytest.mark.parametrize("name", ["chain", "mrf"])
+def test_names_of_features_of_edges(name, tmp_path):
+    """They were read by place, silently."""
+    pd = pytest.importorskip("pandas")
+    rng = np.random.default_rng(0)
+    frames = [pd.DataFrame(rng.normal(size=(2, 2)), columns=["e", "f"]) for _ in range(6)]
+    X = [(rng.normal(size=(3, 2)), [[0, 1], [1, 2]], frame) for frame in frames]
+    X = [(x, frame) for x, _, frame in X] if name == "chain" else X
+    Y = rng.choice(["a", "b"], (6, 3)).tolist()
+    structure = "chain" if name == "chain" else get_structure("mrf", tables="features")
+    model = reloaded(StructuredSVM(structure, tol=0.5).fit(X, Y), tmp_path)
+    assert model.score([(*x[:-1], x[-1].to_numpy()) for x in X], Y) == model.score(X, Y)
+    other = [(*x[:-1], x[-1][["f", "e"]]) for x in X]
+    refused("features of edges: found the columns .'f', 'e'., expected", model.score, other, Y)
+
+
+@pytest.mark.pandas
+def test_labels_in_a_series_by_node():
+    pd = pytest.importorskip("pandas")
+    graph = nx.path_graph(["a", "b", "c"])
+    nx.set_node_attributes(graph, {"a": [0.0], "b": [1.0], "c": [2.0]}, "features")
+    labels = pd.Series(["p", "q", "q"], ["a", "b", "c"])
+    model = StructuredSVM("mrf", tol=0.1).fit([graph] * 2, [labels] * 2)
+    assert model.score([graph], [labels]) == model.score([graph], [labels.tolist()])
+    told = "y, example 0: found the columns .'c', 'b', 'a'., expected .'a', 'b', 'c'. as nodes of X"
+    refused(told, model.score, [graph], [labels[::-1]])

@@ -100,6 +100,12 @@ def test_constraints_at_prediction():
     refused(r"forbidden: found \(0, 'x'\)", model.predict, X, forbidden=[(0, "x")])
     with pytest.raises(ValueError, match="example 0, node 0: allowed is"):
         model.predict(X, allowed=[[["nope"]] * len(x) for x in X])
+    told = "example 2, node 0: allowed names the label 7; known are .0, 1, 2."
+    refused(told, model.predict, X, allowed=[None, None, [[1, 7]] * len(X[2]), *[None] * 12])
+    for wrong in ({1: False}, [1, [2]]):
+        refused(
+            "example 0, node 0: allowed is", model.predict, X[:1], allowed=[[wrong] * len(X[0])]
+        )
 
 
 def test_labels_allowed_at_every_node_hold_there():

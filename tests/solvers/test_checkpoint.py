@@ -117,7 +117,7 @@ def test_a_checkpoint_of_something_else_is_refused(tmp_path, change):
     path = tmp_path / "run.checkpoint"
     settings = {"alpha": 0.01, "max_iter": 2, "checkpoint": path}
     StructuredSVM("chain", **settings).fit(X, Y)
-    with pytest.raises(ValueError, match="belongs to other data or settings; delete it"):
+    with pytest.raises(ValueError, match="other data or settings; delete it .* earlier release"):
         StructuredSVM("chain", **{**settings, **change}).fit(X, Y)
     with pytest.raises(ValueError, match="belongs to other data or settings"):
         StructuredSVM("chain", **settings).fit([x + 1 for x in X], Y)

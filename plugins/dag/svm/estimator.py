@@ -383,11 +383,11 @@ def _plain_leaves(y: Any, single: bool) -> Any:
 
 def _kind_of(y: Any) -> str:
     """Return the kind of labels in y, for "auto"."""
-    if getattr(y, "ndim", 1) != 1:
+    if len(getattr(y, "shape", (0,))) != 1:
         return "single-leaf" if y.shape[1:] == (1,) else "leaf-union"
     if y is None or isinstance(y, (str, bytes)) or not hasattr(y, "__len__"):
         return "single-leaf"  # which refuses y with an error
-    values = y.to_numpy() if hasattr(y, "iloc") else y
+    values = y.to_numpy() if hasattr(y, "to_numpy") else y
     if isinstance(values, np.ndarray) and values.dtype.kind != "O":
         return "single-leaf"
     sets = any(not isinstance(e, (str, bytes)) and hasattr(e, "__iter__") for e in values)

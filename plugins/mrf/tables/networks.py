@@ -6,6 +6,7 @@ from typing import Any
 
 import numpy as np
 
+from structsolve.examples.given import check_named
 from structsolve.examples.packed import Examples
 
 
@@ -173,9 +174,13 @@ def in_order(Y: Any, examples: Examples, attribute: str) -> Any:
     ValueError
         The message names the example and the node.
     """
-    if not is_labelled_by_node(Y) or len(Y) != examples.n:
+    if not isinstance(Y, (list, tuple)) or len(Y) != examples.n:
         return Y
     known = examples.topology.get("names", [None] * examples.n)
+    for i, y in enumerate(Y):
+        check_named(y, known[i], None, f"y, example {i}", "nodes of X")
+    if not is_labelled_by_node(Y):
+        return Y
     return [
         _sequence(y, known[i], i, attribute) if isinstance(y, dict) or is_network(y) else y
         for i, y in enumerate(Y)

@@ -129,6 +129,8 @@ def graph_scores(
     ValueError
         If they do not match or exceed the memory, or if their sums may overflow.
     """
+    # Data frames iterate over their columns.
+    unary, pair = (x.to_numpy() if hasattr(x, "columns") else x for x in (unary, pair))
     scores = _read(unary, edges, pair, directed, weights)
     if not scores.magnitude() < MOST:
         raise ValueError(
@@ -214,7 +216,8 @@ def _table(values: Any, ndim: int, where: str, number: int | None = None) -> np.
     table = real_array(values, where if number is None else f"{where} {number}")
     if table.ndim != ndim or table.size == 0:
         where = where if number is None else f"{where} {number}"
-        raise ValueError(f"{where}: found shape {table.shape}, expected {ndim} dimension(s)")
+        wanted = f"{ndim} dimension(s)" if table.ndim != ndim else "a score of at least one state"
+        raise ValueError(f"{where}: found shape {table.shape}, expected {wanted}")
     if number is None and not (table < np.inf).all():
         raise ValueError(f"{where}: found NaN or infinity, expected numbers, or -inf to forbid")
     return table

@@ -88,7 +88,10 @@ def test_operators_against_enumeration(seed):
         case.check_counts(case.theta("normal", rng), cost, length)
 
 
-@pytest.mark.parametrize("forbidden", ["BIO", "BILOU", [(None, 1), (0, 2), (2, None)]])
+@pytest.mark.parametrize(
+    "forbidden",
+    ["BIO", "BILOU", [(None, 1), (0, 2), (2, None)], [(None, 0), (1, None)], [("a", "a")]],
+)
 def test_promises_are_kept(forbidden):
     check_structure(ChainStructure(forbidden=forbidden), n_cases=2)
 

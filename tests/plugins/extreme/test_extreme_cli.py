@@ -8,6 +8,7 @@ from types import SimpleNamespace
 
 import numpy as np
 import pytest
+import scipy.sparse as sp
 from shell import works
 
 import structsolve
@@ -180,6 +181,26 @@ def test_models_from_python_with_names_for_classes(files, tmp_path, capsys):
     assert report["error"] < 0.2
     works(capsys, "prune", tmp_path / "m.ss", "--error", 0, "--data", files.test,
           "--out", tmp_path / "s.ss")  # fmt: skip
+
+
+def test_names_that_are_no_numbers_are_not_compared_with_those_of_files(files, tmp_path, capsys):
+    """All labels counted as errors."""
+    X, y = read_extreme(files.train)
+    structsolve.ExtremeSVM().fit(X, [f"c{label}" for label in y]).save(tmp_path / "m.ss")
+    told = "found labels such as .*, none of which the model has, whose classes are names"
+    fails(capsys, "score", tmp_path / "m.ss", files.test, match=told)
+
+
+@pytest.mark.parametrize("sparse", [False, True])
+def test_label_sets_are_printed(files, tmp_path, capsys, sparse):
+    X, y = read_extreme(files.train)
+    y = sp.csr_matrix(np.eye(y.max() + 1)[y]) if sparse else [[label] for label in y]
+    model = structsolve.ExtremeSVM().fit(X, y)
+    model.save(tmp_path / "m.ss")
+    lines = works(capsys, "predict", tmp_path / "m.ss", files.train).split("\n")[:-1]
+    own = model.label_indicators(model.predict(X))
+    expected = ["\t".join(map(str, model.classes_[row > 0])) for row in own]
+    assert lines == expected and len({*lines}) > 5
 
 
 def test_prune(files, tmp_path, capsys):

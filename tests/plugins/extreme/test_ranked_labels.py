@@ -1,4 +1,4 @@
-"""Precision at k of ranked labels, plain and by propensity, against sums written out."""
+"""Precision at k of ranked labels, plain and by propensity, against sums written out; names."""
 
 import math
 
@@ -7,6 +7,7 @@ import pytest
 import scipy.sparse as sp
 from checks import refused
 
+import structsolve
 from structsolve.plugins.extreme.metrics import precision_at_k, propensity_precision_at_k
 
 
@@ -87,3 +88,28 @@ def test_what_does_not_fit_is_named():
     refused("example 1: found 'ab', expected the labels", precision_at_k, [[1], "ab"], [[1]] * 2, 1)
     with pytest.raises(ValueError, match="y_train: found 2 rows, expected at least 3"):
         propensity_precision_at_k([[1]], [[1]], 1, y_train=[[1], [1]])
+
+
+@pytest.mark.pandas
+@pytest.mark.filterwarnings("ignore:X. .* far from length 1:UserWarning")
+@pytest.mark.parametrize("columns", [["c", "a", "b"], [3, 1, 2]])
+def test_names_of_columns_are_classes(tmp_path, columns):
+    pd = pytest.importorskip("pandas")
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(60, 5))
+    Y = pd.DataFrame((X @ rng.normal(size=(5, 3)) > 0).astype(int), columns=columns)
+    structsolve.ExtremeSVM().fit(X, Y).save(tmp_path / "m")
+    model = structsolve.load(tmp_path / "m")
+    other, best = Y[sorted(columns)], model.predict_topk(X, 2)[0]
+    assert model.classes_.tolist() == columns
+    scores = model.decision_function(X)
+    assert best[0, 0] == columns[scores[0].argmax()]
+    assert (model.decision_function(X, classes=columns[:2]) == scores[:, :2]).all()
+    lists = [Y.columns[row > 0].tolist() for row in Y.to_numpy()]
+    assert model.score(X, Y) == model.score(X, Y.to_numpy()) == model.score(X, lists)
+    assert model.score(X, Y) == precision_at_k(Y, best, 1) == precision_at_k(other, best, 1)
+    weighted = [propensity_precision_at_k(Y, best, 2, y_train=y) for y in (Y, other, lists)]
+    assert len({*weighted}) == 1
+    refused("y: found the columns", model.score, X, other)
+    twice = Y.set_axis([*columns[:2], columns[0]], axis=1)
+    refused("y_true: found the names .*, expected 3 distinct", precision_at_k, twice, best)

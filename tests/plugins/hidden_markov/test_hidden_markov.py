@@ -312,6 +312,14 @@ def test_bad_first_parameters(init, message):
     refused(message, HiddenMarkovModel(2, init=init).fit, ["ab", "ba"])
 
 
+def test_first_parameters_without_steps_are_refused():
+    """They were ignored, silently."""
+    told = "init: found 'start', but y has all states"
+    refused(told, HiddenMarkovModel(init={"start": [1, 0]}).fit, ["ab"], [[0, 1]])
+    model = HiddenMarkovModel(init={"start": [1, 0]}, max_iter=1)
+    assert model.fit(["ab", "a"], [[0, 1], [None]]).n_iter_ == 1
+
+
 @pytest.mark.parametrize("exponent", [-664, -400, 0, 400])
 def test_first_states_do_not_depend_on_the_unit(exponent):
     """Squares of numbers around 1e-200 are 0, and k-means then found one cluster."""

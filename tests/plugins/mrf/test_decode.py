@@ -224,3 +224,20 @@ def test_scores_whose_sums_overflow_are_refused():
 
 def test_an_array_is_no_name_of_a_decoder():
     refused("oracle is array.*expected one of", decode, [[0, 1]], [], [], oracle=np.array([1, 2]))
+
+
+def test_rows_of_data_frames_are_nodes():
+    """Columns of a frame of polars were nodes, silently; names of those of pandas were scores."""
+
+    class Frame(list):
+        columns = ("a", "b")
+
+        def to_numpy(self):
+            return np.array(list(zip(*self)))
+
+    unary, pair = Frame([[3.0, 0.0, 0.0], [1.0, 2.0, 5.0]]), Frame([[1.0, 0.0], [0.0, 1.0]])
+    edges = [[0, 1], [1, 2]]
+    best = decode(unary, edges, pair)
+    assert best.label.tolist() == [0, 1, 1] and best.value == 11
+    same = reparametrization_bound(unary, edges, pair, np.zeros((2, 2, 2)))
+    assert same == reparametrization_bound(unary.to_numpy(), edges, np.eye(2), np.zeros((2, 2, 2)))

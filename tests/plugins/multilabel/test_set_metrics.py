@@ -255,3 +255,16 @@ def test_bad_weights_rows_and_names_are_refused():
     refused("y_pred: found names, other numbers", hierarchical_scores, Y, 0.5 * Y, ANIMALS)
     refused("not empty", label_set_report, Y[:0], Y[:0])
     refused("names that differ", label_set_report, Y[:, :2], Y[:, :2], names=["a", "a"])
+
+
+@pytest.mark.pandas
+def test_names_and_hierarchies_are_those_of_data_frames():
+    """They were taken by place, silently."""
+    pd = pytest.importorskip("pandas")
+    names = list(ANIMALS)
+    Y = pd.DataFrame(np.eye(len(names), dtype=int), columns=names)
+    plain, other = Y.to_numpy(), Y[names[::-1]]
+    assert label_set_report(Y, plain, names, ANIMALS)["hierarchical"]["f1"] == 1
+    for sides in ((other, plain), (plain, other)):
+        refused("found the columns .* as names", label_set_report, *sides, names)
+        refused("found the columns .* as nodes", label_set_report, *sides, hierarchy=ANIMALS)

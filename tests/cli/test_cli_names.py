@@ -1,0 +1,106 @@
+# Names of columns and labels of files decide which they are, not their places.
+import json
+
+import numpy as np
+import pytest
+from shell import fails, works
+
+import structsolve
+
+FEATURES, LABELS = "abcd", "uvw"
+
+
+def write_table(path, features, labels):
+    """Write the same rows with columns in some order."""
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(60, 4))
+    Y = (X @ rng.normal(size=(4, 3)) > 0).astype(int)
+    X, Y = X[:, [FEATURES.index(name) for name in features]], Y[:, list(map(LABELS.index, labels))]
+    if path.suffix == ".npz":
+        np.savez(path, X=X, Y=Y, label_names=[*labels])
+        return X, Y
+    rows = [",".join(map(str, (*x, *y))) for x, y in zip(X.tolist(), Y.tolist(), strict=True)]
+    if path.suffix == ".csv":
+        head = [",".join((*features, *labels))]
+    else:
+        declared = [f"@attribute {name} numeric" for name in (*features, *labels)]
+        head = ["@relation x", *declared, "@data"]
+    path.write_text("\n".join([*head, *rows]) + "\n")
+    return X, Y
+
+
+@pytest.fixture
+def models(tmp_path, capsys):
+    """The same model: of a table in the shell, and of data frames if pandas is there."""
+    X, Y = write_table(tmp_path / "train.csv", FEATURES, LABELS)
+    fit = "fit", tmp_path / "train.csv", "--structure", "multilabel", "--target", "u,v,w"
+    works(capsys, *fit, "--model", tmp_path / "shell")
+    yield {"shell": tmp_path / "shell", "X": X, "Y": Y}
+
+
+def frames_model(models, folder):
+    pd = pytest.importorskip("pandas")
+    frames = (
+        pd.DataFrame(models["X"], columns=[*FEATURES]),
+        pd.DataFrame(models["Y"], columns=[*LABELS]),
+    )
+    structsolve.StructuredSVM("multilabel").fit(*frames).save(folder / "python")
+    return folder / "python"
+
+
+def accuracy(capsys, *argv):
+    return json.loads(works(capsys, "score", *argv, "--json"))["accuracy"]
+
+
+def test_columns_of_labels_in_another_order_are_refused(models, tmp_path, capsys):
+    """They were taken by place, silently."""
+    model, train, other = models["shell"], tmp_path / "train.csv", tmp_path / "other.csv"
+    write_table(other, FEATURES[::-1], LABELS[::-1])
+    expected = accuracy(capsys, model, train)
+    assert accuracy(capsys, model, other, "--target", "u,v,w") == expected > 0.9
+    for target, found in (("w,v,u", "w, v, u"), ("a,v,u", "a, v, u"), ("6,5,4", "w, v, u")):
+        told = f"target: found the columns {found}; expected u, v, w, as in training"
+        assert told in fails(capsys, "score", model, train, "--target", target)
+
+
+@pytest.mark.pandas
+@pytest.mark.parametrize("ending", ["csv", "arff", "npz"])
+def test_names_that_models_from_python_have(models, tmp_path, capsys, ending):
+    """They were compared with nothing: columns and labels were those at their places."""
+    if ending == "arff":
+        pytest.importorskip("arff")
+    model = frames_model(models, tmp_path)
+    train, other = tmp_path / f"train.{ending}", tmp_path / f"other.{ending}"
+    write_table(train, FEATURES, LABELS)
+    write_table(other, FEATURES if ending == "npz" else FEATURES[::-1], LABELS[::-1])
+    targets = () if ending == "npz" else ("--target", "u,v,w")
+    expected = accuracy(capsys, model, train, *targets)
+    if ending == "npz":
+        told = "label_names are not those of training, in order: number 0 is 'w', expected 'u'"
+        assert told in fails(capsys, "score", model, other)
+    else:
+        assert accuracy(capsys, model, other, *targets) == expected > 0.9
+
+
+def test_label_names_of_archives(tmp_path, capsys):
+    train, other, model = (tmp_path / name for name in ("train.npz", "other.npz", "m"))
+    write_table(train, FEATURES, LABELS)
+    write_table(other, FEATURES, LABELS[::-1])
+    works(capsys, "fit", train, "--structure", "multilabel", "--model", model)
+    assert accuracy(capsys, model, train) > 0.9
+    told = "other.npz: label_names are not those of training, in order: number 0 is 'w'"
+    assert told in fails(capsys, "score", model, other)
+
+
+def test_attributes_that_are_not_those_of_training(tmp_path, capsys):
+    """The option was ignored, silently."""
+    pytest.importorskip("arff")
+    train, model, one = tmp_path / "train.arff", tmp_path / "m", tmp_path / "one"
+    write_table(train, FEATURES, LABELS)
+    works(capsys, "fit", train, "--structure", "multilabel", "--target", "u,v", "--model", model)
+    told = "target: found the attributes u, w; expected u, v, as in training"
+    assert told in fails(capsys, "score", model, train, "--target", "u,w")
+    assert accuracy(capsys, model, train, "--target", "v,u") > 0.9
+    fit = "fit", train, "--structure", "multiclass"
+    works(capsys, *fit, "--target", "u", "--model", one)
+    assert "found no feature 'v'" in fails(capsys, "score", one, train, "--target", "v")
