@@ -264,8 +264,8 @@ class AlignmentSpace(Space):
                     f"example {i}, item {k}: found the partner {given[k]}, expected 0 to {m - 1}, "
                     "or -1"
                 )
-            codes[firsts[i] : firsts[i + 1]] = given + 1
-        return codes
+            codes[firsts[i] : firsts[i + 1]] = given
+        return codes + 1  # not in a label's own type: 255 + 1 is 0 in uint8
 
     def sizes_of(self, examples: Examples, i: int) -> tuple[int, int, np.ndarray]:
         """Return the sizes of an example, and which partners equal the one before.

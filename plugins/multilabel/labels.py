@@ -107,13 +107,15 @@ def _of_one_label(y: np.ndarray) -> str:
     )
 
 
-def counts_of(Y: np.ndarray) -> np.ndarray:
+def counts_of(Y: np.ndarray, weights: np.ndarray | None = None) -> np.ndarray:
     """Return how often each pair of labels is on, and at the end the number of rows.
 
     Parameters
     ----------
     Y : ndarray of shape (n, L)
         0 and 1.
+    weights : ndarray of shape (n,), optional
+        How often each row counts.
 
     Returns
     -------
@@ -121,7 +123,7 @@ def counts_of(Y: np.ndarray) -> np.ndarray:
     """
     Z = np.ones((len(Y), Y.shape[1] + 1))
     Z[:, :-1] = Y
-    return Z.T @ Z
+    return Z.T @ (Z if weights is None else Z * weights[:, None])
 
 
 def related_pairs(counts: np.ndarray) -> np.ndarray:
@@ -148,13 +150,13 @@ def related_pairs(counts: np.ndarray) -> np.ndarray:
     >>> related_pairs(counts_of(Y)).tolist()
     [[2, 7]]
     """
-    n, L = int(counts[-1, -1]), len(counts) - 1
+    n, L = counts[-1, -1], len(counts) - 1
     pairs = np.column_stack(np.triu_indices(L, 1)).astype(np.int32)
     from scipy.special import chdtri  # heavy
 
     ratio = 2 * n * mutual_information(counts)[pairs[:, 0], pairs[:, 1]]
     related = np.flatnonzero(ratio > chdtri(1, CHANCE / len(pairs)))
-    budget = min(PER_LABEL * L, ROW_PAIRS // n)
+    budget = int(min(PER_LABEL * L, ROW_PAIRS / n))
     kept = related[np.argsort(-ratio[related], kind="stable")[:budget]]
     logger.info(
         "multilabel: edges is 'auto', which is %d of %d pairs of labels: %d occur together more or "

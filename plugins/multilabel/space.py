@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Hashable
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -41,6 +42,7 @@ class MultilabelStructure(Structure):
         "auto": "full" up to 8 labels; "none" for more than 1000; between, the pairs whose labels
         occur together more or less often than by chance, within a budget that the log reports (2
         pairs per label, 500,000 divided by the number of rows). ``space_.edges_`` has the pairs.
+        Rows count by their weights in ``StructuredSVM``, except with a kernel.
     oracle : str, default="auto"
         The search for the best set. "exact": always the best (trees by dynamic programming, others
         by enumeration of all sets). "mincut": the best by one minimum cut, if weights of pairs
@@ -194,6 +196,17 @@ class MultilabelSpace(Space):
         self.classes_, self.edges_ = classes, edges
         self.separate_parts = not len(edges)
 
+    def suited_to(self, examples: Examples) -> tuple[Space, Examples]:
+        """Return the space with the pairs that weighted rows show, and its examples.
+
+        See :meth:`structsolve.Space.suited_to`.
+        """
+        if examples.sample_weight is None:
+            return self, examples
+        space = self.joined([self.learned(None, examples)])
+        topology = {**examples.topology, "identity": space.edges_.tobytes().hex()}
+        return space, replace(examples, topology=topology)
+
     def pack(self, X: Any, Y: Any = None, unseen: str = "error") -> Examples:
         """Return packed rows; labels are indicators, L per row; see :meth:`structsolve.Space.pack`.
 
@@ -339,9 +352,9 @@ class MultilabelSpace(Space):
         L = len(self.classes_)
         if learned_pairs(self.structure.edges, L) is None:
             return None
-        return counts_of(examples.labels.reshape(-1, L))
+        return counts_of(examples.labels.reshape(-1, L), examples.sample_weight)
 
-    def joined(self, learned: list[Any], classes: Any = None) -> Space:
+    def joined(self, learned: list[Any], classes: Any = None) -> MultilabelSpace:
         """Return the space of shards of data.
 
         Parameters

@@ -14,7 +14,7 @@ from structsolve.part_layout cimport PartLayout
 from structsolve.utils.alignment cimport align
 
 from structsolve.plugins.permutation._jonker_volgenant cimport (
-    Assignment, assignment_bytes, assignment_in, load_scores, solve_assignment,
+    Assignment, assignment_bytes, assignment_in, load_scores, solve_assignment, solve_tiny,
 )
 from structsolve.plugins.permutation._shape cimport PairShape, no_assignment, pair_shape
 
@@ -251,6 +251,18 @@ cdef double _total(const double* theta, Py_ssize_t stride, const int* label,
     return total
 
 
+cdef bint _solve(Assignment* task, const double* theta, Py_ssize_t stride,
+                 const unsigned char* forbidden) noexcept nogil:
+    # Columns and prices; of equally good assignments the columns of that which the oracle takes.
+    cdef double value
+    load_scores(task, theta, stride, -1, forbidden)
+    if not solve_assignment(task):
+        return False
+    if task.rows == 1 or task.cols <= 3:
+        solve_tiny(task.rows, task.cols, theta, stride, forbidden, task.column, &value)
+    return True
+
+
 @cython.final
 cdef class AssignmentKBest(KBest):
     """The k best assignments, best first; scores of -inf forbid a pair.
@@ -294,8 +306,7 @@ cdef class AssignmentKBest(KBest):
         cdef Candidate item
         k = self.at_most(k)
         answers.walk = walk_in(rows, cols, work)
-        load_scores(&answers.walk.task, theta, stride, -1, self.shape.forbidden(i))
-        if not solve_assignment(&answers.walk.task):
+        if not _solve(&answers.walk.task, theta, stride, self.shape.forbidden(i)):
             return no_assignment(i)
         answers.labels, answers.values, answers.k = labels, values, k
         answers.v = <double*>align(work + walk_bytes(rows, cols))
@@ -351,8 +362,7 @@ cdef class AssignmentMaxMarginals(MaxMarginals):
         cdef const double* cost
         cdef const double* v = walk.task.v
         cdef double best, least, base
-        load_scores(&walk.task, theta, stride, -1, self.shape.forbidden(i))
-        if not solve_assignment(&walk.task):
+        if not _solve(&walk.task, theta, stride, self.shape.forbidden(i)):
             return no_assignment(i)
         best = _total(theta, stride, column, rows)
         hold(&walk, column)

@@ -45,7 +45,8 @@ def flatten(Y: Any, offsets: np.ndarray) -> np.ndarray:
     ['a', 'b', 'a']
     """
     n = len(offsets) - 1
-    if isinstance(Y, (str, bytes, dict)) or not hasattr(Y, "__len__"):
+    many = hasattr(Y, "__len__") and np.iterable(Y)
+    if isinstance(Y, (str, bytes, dict)) or not many:
         raise ValueError(f"y is {a_type(Y)}, expected a list of label sequences")
     if len(Y) != n:
         alone = "; wrap the labels of one sequence: [y]" if n == 1 else ""

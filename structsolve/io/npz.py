@@ -13,6 +13,7 @@ from scipy import sparse
 
 from structsolve.io._text import PathLike, atomic_write, reads_file
 from structsolve.utils.sparse import as_csr, csr_of, split_rows
+from structsolve.utils.suggest import a_type
 from structsolve.utils.values import from_text, is_flat, to_text
 
 _CSR = ("X_data", "X_indices", "X_indptr", "X_shape")
@@ -43,8 +44,8 @@ def write_npz(path: PathLike, X: Any, y: Any = None, compress: bool = True) -> N
     Raises
     ------
     ValueError
-        For empty sequences, lengths that differ from the rows of X, arrays of objects, and labels
-        that JSON cannot represent.
+        For empty sequences, lengths that differ from the rows of X, arrays of objects, labels that
+        JSON cannot represent, and examples of other forms, such as graphs with factors.
 
     Examples
     --------
@@ -56,6 +57,8 @@ def write_npz(path: PathLike, X: Any, y: Any = None, compress: bool = True) -> N
     ([[[1.0, 0.0], [0.0, 1.0]], [[1.0, 1.0]]], [['a', 'b'], ['a']])
     """
     arrays: dict[str, Any] = {}
+    if isinstance(X, Sequence):
+        _refuse_other_forms(X)
     if y is not None and _is_structured(X, y):
         arrays["y_json"], y = _as_json(X, y), None
     if isinstance(X, Sequence) and len(X) and isinstance(X[0], tuple):
@@ -310,6 +313,27 @@ def _no_features(path: PathLike, listed: str) -> ValueError:
     return ValueError(f"{path}: found the arrays {listed}; expected 'X', or '{', '.join(_CSR)}'")
 
 
+def _refuse_other_forms(X: Sequence[Any]) -> None:
+    """Refuse examples that are no matrices, trees, graphs with edges, or pictures."""
+    for i, x in enumerate(X):
+        nodes, *graph = x if isinstance(x, tuple) else (x,)
+        axes = getattr(nodes, "ndim", 0)
+        sound = axes == 2 or (axes == 3 and not graph)
+        if sound and graph:
+            try:
+                ends = np.asarray(graph[0])
+            except ValueError:  # ragged
+                ends = np.array([0.5])
+            fits = ends.shape == nodes.shape[:1] or ends.shape[1:] == (2,)
+            sound = not ends.size or (fits and ends.dtype.kind in "iu")
+        if not sound:
+            raise ValueError(
+                f"X, example {i}: found {a_type(x)}, expected a matrix, a picture, or a pair "
+                "(matrix, parents) or (matrix, edges) of integers; files .ndjson hold examples of "
+                "any form"
+            )
+
+
 def _of_graphs(X: Sequence[Any]) -> tuple[dict[str, Any], list[Any]]:
     """The arrays of graphs, and the features of their nodes."""
     size = len(X[0])
@@ -317,7 +341,7 @@ def _of_graphs(X: Sequence[Any]) -> tuple[dict[str, Any], list[Any]]:
         raise ValueError("X: expected pairs (x, parents) or (x, edges), or triples, all alike")
     shapes = [np.asarray(x[1]) for x in X]
     arrays: dict[str, Any] = {}
-    if all(shape.ndim == 1 for shape in shapes):
+    if all(shape.ndim == 1 and shape.size for shape in shapes):
         arrays["parents"] = np.concatenate(shapes).astype(np.int64)
     else:
         edges = [shape.reshape(-1, 2).astype(np.int64) for shape in shapes]

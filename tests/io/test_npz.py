@@ -115,6 +115,28 @@ def test_npz_refuses_objects_and_unequal_lengths(tmp_path):
     assert list(tmp_path.iterdir()) == []
 
 
+@pytest.mark.parametrize(
+    "x",
+    [
+        (np.ones((4, 1)), [(0, 1, 2), (1, 2, 3)]),  # six ends of three edges
+        (np.ones((4, 1)), [(0,), (0, 1)]),
+        (np.ones((2, 1)), [-1.0, 0.5]),
+        (np.ones((2, 3, 1)), [0, 1]),
+        {"edges": [[0, 1]]},
+        [[1.0]],
+        np.ones(2),
+    ],
+)
+def test_npz_refuses_examples_of_other_forms(tmp_path, x):
+    X = [x, x]
+    refused(
+        r"X, example 0: found .*expected .*files \.ndjson hold", write_npz, tmp_path / "a.npz", X
+    )
+    write_npz(tmp_path / "a.npz", [(np.ones((2, 1)), [])])  # a graph without edges
+    ((_, edges),), _ = read_npz(tmp_path / "a.npz")
+    assert edges.shape == (0, 2)
+
+
 @needs_data
 def test_iris_archive():
     X, y = read_examples(data_file("mc-iris", "data.npz"))

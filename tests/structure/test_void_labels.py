@@ -235,6 +235,7 @@ def test_bad_weights():
     refused("example 0: found weights of shape .3,.", fit, X, [WeightedLabels([0, 1], np.ones(3))])
     refused("y, example 0: weights are no numbers .*, expected one finite number", fit, X,
             [WeightedLabels([0, 1], ["a", "b"])])  # fmt: skip
+    refused("y is a WeightedLabels, expected a list", fit, X, WeightedLabels([[0, 1]], [[1, 1]]))
     refused("example 0, node 1: the weight is -1", fit, X, [WeightedLabels([0, 1], [1.0, -1.0])])
     refused("example 0, node 0: the weight is nan", fit, X, [WeightedLabels([0, 1], [np.nan, 1])])
 

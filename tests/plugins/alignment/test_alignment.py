@@ -251,6 +251,13 @@ def test_a_kind_may_be_a_string_of_numpy():
     assert np.array_equal(one.flat_weights(), other.flat_weights())
 
 
+@pytest.mark.parametrize("kind", [np.uint8, np.uint64, np.int16])
+def test_the_last_partner_is_one_in_labels_of_any_type(kind):
+    space, examples = AlignmentStructure().make_space([np.zeros((2, 256, 1))], [[254, 255]])
+    labels = space.pack([np.zeros((2, 256, 1))], [np.array([254, 255], kind)]).labels
+    assert labels.tolist() == examples.labels.tolist() == [255, 256]
+
+
 def test_ragged_features_are_refused():
     ragged = [[[1.0], [2.0]], [[3.0]]]
     model = StructuredSVM("alignment")

@@ -428,6 +428,19 @@ def test_default_pairs_keep_to_a_budget():
     assert len(many[0].edges_) == 10  # each pair costs time for each row
 
 
+@pytest.mark.parametrize("edges", ["auto", "tree"])
+def test_learned_pairs_count_rows_by_their_weights(edges):
+    rng = np.random.default_rng(1)
+    X, Y = rng.normal(size=(60, 2)), rng.integers(0, 2, (60, 9))
+    Y[:20, 3], Y[20:40, 6] = Y[:20, 1], Y[20:40, 4]
+    weights = np.repeat([3, 1, 0], 20)
+    model = StructuredSVM(MultilabelStructure(edges), alpha=1.0, tol=0.1)
+    pairs = clone(model).fit(X, Y, sample_weight=weights).space_.edges_.tolist()
+    rows = np.repeat(np.arange(60), weights)
+    assert pairs == clone(model).fit(X[rows], Y[rows]).space_.edges_.tolist()
+    assert pairs != model.fit(X, Y).space_.edges_.tolist()
+
+
 def test_default_pairs_of_few_and_of_very_many_labels():
     for labels, pairs in ((1, 0), (8, 28), (9, 0), (1001, 0)):
         Y = np.arange(30 * labels).reshape(30, labels) % 7 % 2

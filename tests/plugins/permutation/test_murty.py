@@ -10,6 +10,7 @@ from permutation_cases import KINDS, matchings, rankings, scores_of
 from structsolve import Block, Examples, StructuredSVM
 from structsolve.part_layout import PartLayout
 from structsolve.plugins.permutation._murty import AssignmentKBest, AssignmentMaxMarginals
+from structsolve.plugins.permutation._oracle import AssignmentOracle
 from structsolve.structure import calls
 from structsolve.surrogates import Slack
 
@@ -53,6 +54,7 @@ def check(scores, k, ranking=False, before=0):
     answers, values = calls.kbest(best, i, theta, k)
     np.testing.assert_allclose(values, np.sort(totals[possible])[::-1][:k], **near)
     assert len({tuple(row) for row in answers.tolist()}) == len(answers)
+    assert answers[0].tolist() == calls.argmax(AssignmentOracle(layout), i, theta)[0].tolist()
     assert (np.diff(values) <= 0).all()
     np.testing.assert_allclose(scores[np.arange(rows), answers].sum(axis=1), values, **near)
     out = calls.max_marginals(marginals, i, theta, layout.node_size).reshape(rows, -1)[:, :cols]
