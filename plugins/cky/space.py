@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 
 from structsolve.examples import labels, packing
+from structsolve.examples.given import check_labels_of
 from structsolve.examples.packed import Examples
 from structsolve.examples.stacking import pieces
 from structsolve.plugins.cky.spans import Spans, places_of, stack_spans
@@ -17,7 +18,6 @@ from structsolve.plugins.cky.trees import length_of, read_tree, spans_of, tree_o
 from structsolve.potentials.weight_layout import Block, WeightLayout
 from structsolve.structure.base import Space, Structure
 from structsolve.utils.memory import refuse_too_large
-from structsolve.utils.suggest import a_type
 
 
 class CKYStructure(Structure):
@@ -137,12 +137,7 @@ class CKYStructure(Structure):
 
 def _all_spans(Y: Any, n_words: np.ndarray) -> list[list[tuple[int, int, str]]]:
     """Return the spans of all trees, checked against the lengths of sentences."""
-    if isinstance(Y, (str, bytes, dict)) or not hasattr(Y, "__len__"):
-        raise ValueError(f"y is {a_type(Y)}, expected a list with a tree per sentence")
-    if len(Y) != len(n_words):
-        raise ValueError(
-            f"X has {len(n_words)} examples and y has {len(Y)}; both must be equally long"
-        )
+    check_labels_of(Y, len(n_words), "a list with a tree per sentence")
     made = []
     for i, tree in enumerate(Y):
         try:

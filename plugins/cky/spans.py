@@ -7,12 +7,12 @@ from typing import Any
 
 import numpy as np
 
-from structsolve.examples.given import is_sparse
+from structsolve.examples.given import check_listed, is_sparse
+from structsolve.examples.sentences import SentenceRows
 from structsolve.utils.arrays import real_array
-from structsolve.utils.suggest import a_type
 
 
-class Spans:
+class Spans(SentenceRows):
     """Features of the spans of sentences, stacked.
 
     Parameters
@@ -32,10 +32,7 @@ class Spans:
     """
 
     def __init__(self, features: Any, n_words: Any):
-        words = np.atleast_1d(np.asarray(n_words))
-        if words.ndim != 1 or words.dtype.kind not in "iu" or not words.size or words.min() < 1:
-            raise ValueError(f"n_words is {n_words!r}, expected numbers of words of at least 1")
-        self.n_words = words.astype(np.int64)
+        super().__init__(n_words)
         self.features = features.tocsr() if is_sparse(features) else np.asarray(features)
         self.offsets = np.concatenate([[0], np.cumsum(self.n_words * (self.n_words + 1) // 2)])
         rows = self.features.shape[0] if self.features.ndim == 2 else None
@@ -45,16 +42,8 @@ class Spans:
                 "n (n + 1) / 2 for each sentence of n words"
             )
 
-    def __len__(self) -> int:
-        return len(self.n_words)
-
     def __getitem__(self, i: Any) -> Spans:
-        if isinstance(i, (int, np.integer)):
-            i = [range(len(self))[i]]
-        picked = np.arange(len(self))[i]
-        if not picked.size:
-            raise ValueError("found no sentence to pick, expected at least one")
-        rows = np.concatenate([np.arange(*self.offsets[p : p + 2]) for p in picked])
+        picked, rows = self.rows_of(i)
         return Spans(self.features[rows], self.n_words[picked])
 
 
@@ -95,14 +84,9 @@ def stack_spans(X: Any, n_features: int | None = None) -> Spans:
     """
     if isinstance(X, Spans):
         spans = X
-    elif isinstance(X, (str, bytes, dict)) or not hasattr(X, "__len__") or hasattr(X, "tocsr"):
-        raise ValueError(
-            f"X is {a_type(X)}, expected Spans, or a list with an array of shape (n, n, "
-            "n_features) for each sentence of n words"
-        )
-    elif len(X) == 0:
-        raise ValueError("X is empty: expected at least one sentence")
     else:
+        expected = "Spans, or a list with an array of shape (n, n, n_features) for each sentence of"
+        check_listed(X, f"{expected} n words", one="sentence")
         rows: list[np.ndarray] = []
         words = []
         for i, x in enumerate(X):
@@ -120,10 +104,5 @@ def stack_spans(X: Any, n_features: int | None = None) -> Spans:
             rows.append(x[places_of(len(x))])
             words.append(len(x))
         spans = Spans(np.concatenate(rows), words)
-    width = spans.features.shape[1]
-    if width < 1 or (n_features is not None and width != n_features):
-        raise ValueError(
-            f"X has {width} features of a span, expected {n_features or 'some'}"
-            f"{'' if n_features is None else ' as in training'}"
-        )
+    spans.check_width(n_features, "a span")
     return spans

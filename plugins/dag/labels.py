@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from structsolve.examples.given import is_sparse
+from structsolve.examples.given import check_row_counts, is_sparse
 from structsolve.examples.labels import first_difference
 from structsolve.plugins.dag.hierarchy import Hierarchy
 from structsolve.plugins.dag.topological_order import first_barren, first_open
@@ -143,14 +143,6 @@ def _is_list(entry: Any) -> bool:
     return not isinstance(entry, (str, bytes)) and hasattr(entry, "__iter__")
 
 
-def _check_rows(n_labels: int, n: int) -> None:
-    if n_labels != n:
-        raise ValueError(
-            f"Found input variables with inconsistent numbers of samples: {n} rows of X, "
-            f"{n_labels} labels in y"
-        )
-
-
 def column_of(name: Any, i: int, hierarchy: Hierarchy) -> int:
     """Return the column of a label.
 
@@ -189,7 +181,7 @@ def column_of(name: Any, i: int, hierarchy: Hierarchy) -> int:
 def _columns_of_names(Y: Any, n: int, hierarchy: Hierarchy) -> np.ndarray:
     if Y is None or isinstance(Y, (str, bytes)) or not hasattr(Y, "__len__"):
         raise ValueError(f"y is {Y!r}, expected one leaf per row of X")
-    _check_rows(len(Y), n)
+    check_row_counts(n, len(Y))
     values = Y.to_numpy() if hasattr(Y, "to_numpy") else Y
     columns = [column_of(name, i, hierarchy) for i, name in enumerate(values)]
     return np.array(columns, dtype=np.int64)
@@ -217,7 +209,7 @@ def _indicators(Y: Any, n: int, hierarchy: Hierarchy) -> np.ndarray:
         raise ValueError(
             f"y: found shape {Y.shape}, expected ({n}, {M}): one column per node of the hierarchy"
         )
-    _check_rows(Y.shape[0], n)
+    check_row_counts(n, Y.shape[0])
     if Y.dtype.kind not in "biuf":
         raise ValueError(f"y: found dtype {Y.dtype}, expected a matrix of 0 and 1")
     values = Y
@@ -242,7 +234,7 @@ def _indicators(Y: Any, n: int, hierarchy: Hierarchy) -> np.ndarray:
 
 
 def _of_lists(Y: Any, n: int, hierarchy: Hierarchy) -> np.ndarray:
-    _check_rows(len(Y), n)
+    check_row_counts(n, len(Y))
     matrix = np.zeros((n, len(hierarchy)), dtype=np.int32)
     for i, names in enumerate(Y):
         if not _is_list(names):

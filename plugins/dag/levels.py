@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from structsolve.evaluation.tokens import check_kinds
-from structsolve.examples.given import check_columns
+from structsolve.examples.given import check_columns, check_row_counts
 from structsolve.plugins.dag.hierarchy import Hierarchy
 
 Path = tuple[Any, ...]
@@ -90,11 +90,7 @@ def read_paths(Y: Any, n: int | None, name: str = "y") -> list[Path]:
     """
     rows = _cells_of(Y) if hasattr(Y, "columns") else Y
     rows = rows.tolist() if hasattr(rows, "tolist") else list(rows)
-    if n is not None and len(rows) != n:
-        raise ValueError(
-            f"Found input variables with inconsistent numbers of samples: {n} rows of X, "
-            f"{len(rows)} labels in {name}"
-        )
+    check_row_counts(len(rows) if n is None else n, len(rows), f"labels in {name}")
     kinds: dict[type, tuple[int, Any]] = {}
     paths: list[Path] = []
     checked: dict[Path, Path] = {}

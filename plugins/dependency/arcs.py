@@ -7,18 +7,18 @@ from typing import Any
 import numpy as np
 
 from structsolve.examples import labels
-from structsolve.examples.given import is_sparse
+from structsolve.examples.given import check_listed, is_sparse
 from structsolve.examples.packed import Examples
+from structsolve.examples.sentences import SentenceRows
 from structsolve.part_layout import PartLayout
 from structsolve.plugins.dependency._oracle import DependencyOracle
 from structsolve.plugins.dependency._shape import first_fault
 from structsolve.potentials.weight_layout import Block
 from structsolve.structure.calls import argmax
 from structsolve.utils.arrays import real_array
-from structsolve.utils.suggest import a_type
 
 
-class Arcs:
+class Arcs(SentenceRows):
     """Features of the candidate arcs of one sentence, or of several, stacked.
 
     Parameters
@@ -48,10 +48,8 @@ class Arcs:
     def __init__(
         self, features: Any, n_words: Any, heads: Any = None, modifiers: Any = None, n_arcs=None
     ):
-        words = np.atleast_1d(np.asarray(n_words))
-        if words.ndim != 1 or words.dtype.kind not in "iu" or not words.size or words.min() < 1:
-            raise ValueError(f"n_words is {n_words!r}, expected numbers of words of at least 1")
-        words = words.astype(np.int64)
+        super().__init__(n_words)
+        words = self.n_words
         if is_sparse(features):
             features = features.tocsr()
         else:
@@ -62,8 +60,7 @@ class Arcs:
                 raise ValueError(
                     f"features has {features.ndim} dimensions, expected one row for each arc"
                 )
-        self.features, self.n_words = features, words
-        self.complete = heads is None
+        self.features, self.complete = features, heads is None
         if (heads is None) != (modifiers is None):
             raise ValueError("heads and modifiers: expected both or neither")
         if self.complete:
@@ -161,16 +158,8 @@ class Arcs:
         """First word of each sentence."""
         return np.concatenate([[0], np.cumsum(self.n_words)]).astype(np.int64)
 
-    def __len__(self) -> int:
-        return len(self.n_words)
-
     def __getitem__(self, i: Any) -> Arcs:
-        if isinstance(i, (int, np.integer)):
-            i = [range(len(self))[i]]
-        rows = np.arange(len(self))[i]
-        if not rows.size:
-            raise ValueError("found no sentence to pick, expected at least one")
-        arcs = np.concatenate([np.arange(*self.offsets[r : r + 2]) for r in rows])
+        rows, arcs = self.rows_of(i)
         features, n_words = self.features[arcs], self.n_words[rows]
         if self.complete:
             return Arcs(features, n_words)
@@ -249,14 +238,9 @@ def stack_arcs(X: Any, n_features: int | None = None) -> Arcs:
     """
     if isinstance(X, Arcs):
         arcs = X
-    elif isinstance(X, (str, bytes, dict)) or not hasattr(X, "__len__") or hasattr(X, "tocsr"):
-        raise ValueError(
-            f"X is {a_type(X)}, expected Arcs, or a list with an array of shape (n + 1, "
-            "n, n_features) for each sentence of n words"
-        )
-    elif len(X) == 0:
-        raise ValueError("X is empty: expected at least one sentence")
     else:
+        expected = "Arcs, or a list with an array of shape (n + 1, n, n_features) for each sentence"
+        check_listed(X, f"{expected} of n words", one="sentence")
         pieces = [x if isinstance(x, Arcs) else _of_table(x, i) for i, x in enumerate(X)]
         for i, piece in enumerate(pieces):
             if len(piece) != 1:
@@ -265,12 +249,7 @@ def stack_arcs(X: Any, n_features: int | None = None) -> Arcs:
                     "element of a list; pass Arcs of several sentences alone"
                 )
         arcs = _stack(pieces)
-    width = arcs.features.shape[1]
-    if width < 1 or (n_features is not None and width != n_features):
-        raise ValueError(
-            f"X has {width} features of an arc, expected {n_features or 'some'}"
-            f"{'' if n_features is None else ' as in training'}"
-        )
+    arcs.check_width(n_features, "an arc")
     return arcs
 
 

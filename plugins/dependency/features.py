@@ -10,10 +10,10 @@ import numpy as np
 from sklearn.base import BaseEstimator, TransformerMixin
 from sklearn.utils.validation import check_is_fitted
 
+from structsolve.examples.given import check_listed
 from structsolve.plugins.dependency._features import hashed_arcs
 from structsolve.plugins.dependency.arcs import Arcs
 from structsolve.utils.params import check_choice, check_count
-from structsolve.utils.suggest import a_type
 
 # Numbers of coarse tags, sorted; the last one stands for tags unseen in training.
 COARSE = 32
@@ -136,10 +136,7 @@ class ArcFeaturizer(TransformerMixin, BaseEstimator):
         return made
 
     def _checked(self, X: Any) -> Sequence[Any]:
-        if isinstance(X, (str, bytes)) or not hasattr(X, "__len__"):
-            raise ValueError(f"X is {a_type(X)}, expected a list of ConlluSentence")
-        if not len(X):
-            raise ValueError("X is empty: expected at least one sentence")
+        check_listed(X, "a list of ConlluSentence", one="sentence")
         for i, sentence in enumerate(X):
             if not hasattr(sentence, "upos") or not len(sentence):
                 raise ValueError(

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 import scipy.sparse as sp
 
-from structsolve.examples.given import check_columns, column_names
+from structsolve.examples.given import check_columns, check_row_counts, column_names
 from structsolve.plugins.extreme.checks import MOST, encode, read_labels
 from structsolve.utils.arrays import n_rows, plain_numbers
 from structsolve.utils.sparse import valid_csr
@@ -98,12 +98,7 @@ def read_label_sets(y: Any, form: str, n: int, classes: Any = None) -> tuple[sp.
     >>> labels.toarray().tolist(), classes.tolist()
     ([[0.0, 1.0], [0.0, 0.0], [1.0, 1.0]], ['a', 'b'])
     """
-    rows = n_rows(y)
-    if rows != n:
-        raise ValueError(
-            f"Found input variables with inconsistent numbers of samples: {n} rows of X, {rows} "
-            "rows of labels in y"
-        )
+    check_row_counts(n, n_rows(y), "rows of labels in y")
     labels, names = _of_lists(y, classes) if form == "lists" else _of_matrix(y, classes)
     if not 2 <= len(names) <= MOST:
         raise ValueError(f"y: found {len(names)} labels, expected at least 2, at most {MOST}")

@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from structsolve.examples.given import is_sparse
+from structsolve.examples.given import check_lengths, is_sparse
 from structsolve.examples.packed import Examples
 from structsolve.plugins.functions.label_table import LabelTable, called
 from structsolve.potentials.weight_layout import Block, WeightLayout
@@ -379,8 +379,5 @@ def _objects(values: Any, what: str) -> list[Any]:
 
 def _pairs(X: Any, Y: Any) -> tuple[list[Any], list[Any]]:
     objects, labels = _objects(X, "X"), _objects(Y, "y")
-    if len(objects) != len(labels):
-        raise ValueError(
-            f"X has {len(objects)} examples and y has {len(labels)}; both must be equally long"
-        )
+    check_lengths(len(objects), len(labels))
     return objects, labels

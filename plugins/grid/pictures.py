@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 
+from structsolve.examples.given import check_lengths
 from structsolve.structure.weighted_labels import WeightedLabels, node_weights
 from structsolve.utils.memory import refuse_too_large
 from structsolve.utils.suggest import a_type
@@ -119,10 +120,7 @@ def flat_labels(Y: Any, shapes: np.ndarray) -> list[Any]:
             f"y is {a_type(Y)}, expected a list of label pictures of shape (height, "
             "width), or one array of them"
         )
-    if len(Y) != len(shapes):
-        raise ValueError(
-            f"X has {len(shapes)} examples and y has {len(Y)}; both must be equally long"
-        )
+    check_lengths(len(shapes), len(Y))
     return [_flat(y, shape, i) for i, (y, shape) in enumerate(zip(Y, shapes.tolist()))]
 
 

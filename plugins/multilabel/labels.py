@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from structsolve.examples.given import is_sparse
+from structsolve.examples.given import check_row_counts, is_sparse
 from structsolve.plugins.mrf.tables.graphs import check_edges
 from structsolve.utils.arrays import plain_numbers
 from structsolve.utils.sparse import as_csr
@@ -72,11 +72,7 @@ def indicators(Y: Any, n: int, n_labels: int | None = None) -> np.ndarray:
             "and 1 with one column per label; lists of labels become one with "
             f"sklearn.preprocessing.MultiLabelBinarizer{_of_one_label(matrix)}"
         )
-    if matrix.shape[0] != n:
-        raise ValueError(
-            f"Found input variables with inconsistent numbers of samples: {n} rows of X, "
-            f"{matrix.shape[0]} rows of y"
-        )
+    check_row_counts(n, len(matrix), "rows of y")
     if matrix.shape[1] < 1:
         raise ValueError("y: found no columns, expected at least one label")
     if n_labels is not None and matrix.shape[1] != n_labels:

@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from structsolve.examples.given import is_sparse
+from structsolve.examples.given import check_labels_of, check_listed, check_row_counts, is_sparse
 from structsolve.utils.arrays import real_array
 from structsolve.utils.suggest import a_type
 
@@ -77,11 +77,7 @@ def rankings(Y: Any, n: int, K: int | None = None) -> np.ndarray:
             f"y is {a_type(Y)}{_shape_of(Y)}, expected an array of shape (n, labels): one "
             "row of ranks per row of X"
         )
-    if len(Y) != n:
-        raise ValueError(
-            f"Found input variables with inconsistent numbers of samples: {n} rows of X, {len(Y)} "
-            "rankings in y"
-        )
+    check_row_counts(n, len(Y), "rankings in y")
     K = len(Y[0]) if K is None else K
     if K < 1:
         raise ValueError("y: found no columns, expected at least one label")
@@ -151,12 +147,7 @@ def matchings(Y: Any, rows: np.ndarray, cols: np.ndarray, forbidden: Any = None)
         The message names the example and the row.
     """
     n = len(rows)
-    if isinstance(Y, (str, bytes, dict)) or not hasattr(Y, "__len__"):
-        raise ValueError(
-            f"y is {a_type(Y)}, expected a list with the columns of all rows, one list per example"
-        )
-    if len(Y) != n:
-        raise ValueError(f"X has {n} examples and y has {len(Y)}; both must be equally long")
+    check_labels_of(Y, n, "a list with the columns of all rows, one list per example")
     flat = []
     start = 0
     for i, y in enumerate(Y):
@@ -227,13 +218,7 @@ def stack_pairs(
     ValueError
         For other shapes, and forbidden pairs that leave no matching of all rows.
     """
-    if isinstance(X, (str, bytes, dict)) or hasattr(X, "tocsr") or not hasattr(X, "__len__"):
-        raise ValueError(
-            f"X is {a_type(X)}, expected a list with one array of shape (rows, columns, "
-            "n_features) per example"
-        )
-    if len(X) == 0:
-        raise ValueError("X is empty: expected at least one example")
+    check_listed(X, "a list with one array of shape (rows, columns, n_features) per example")
     pieces: list[np.ndarray] = []
     for i, x in enumerate(X):
         x = real_array(x, f"X, example {i}", single=True)

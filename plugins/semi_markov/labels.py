@@ -6,9 +6,9 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from structsolve.examples.given import check_labels_of
 from structsolve.examples.labels import flatten
 from structsolve.plugins.chain.spans import Spans, write_marks
-from structsolve.utils.suggest import a_type
 
 
 class Segments(NamedTuple):
@@ -50,12 +50,7 @@ def read_segments(Y: Any, offsets: np.ndarray, outside: Any) -> Segments:
     ValueError
         The message names the example.
     """
-    if isinstance(Y, (str, bytes, dict)) or not hasattr(Y, "__len__"):
-        raise ValueError(f"y is {a_type(Y)}, expected a list with the spans of each x")
-    if len(Y) != len(offsets) - 1:
-        raise ValueError(
-            f"X has {len(offsets) - 1} examples and y has {len(Y)}; both must be equally long"
-        )
+    check_labels_of(Y, len(offsets) - 1, "a list with the spans of each x")
     first = next((one for y in Y if np.iterable(y) for one in y), None)
     if isinstance(first, str):
         flat = flatten(Y, offsets)

@@ -154,6 +154,90 @@ def column_names(Y: Any, n: int, classes: Any = None, what: str = "y") -> np.nda
     return names
 
 
+def check_listed(given: Any, expected: str, what: str = "X", one: str = "example") -> None:
+    """Refuse what is no list, and an empty one.
+
+    Parameters
+    ----------
+    given : object
+    expected : str
+        What the list should be, in words.
+    what : str, default="X"
+        Name of the argument.
+    one : str, default="example"
+        Its elements, in words.
+
+    Raises
+    ------
+    ValueError
+    """
+    if isinstance(given, (str, bytes, dict)) or not hasattr(given, "__len__") or is_sparse(given):
+        raise ValueError(f"{what} is {a_type(given)}, expected {expected}")
+    if not len(given):
+        raise ValueError(f"{what} is empty: expected at least one {one}")
+
+
+def check_labels_of(Y: Any, n: int, expected: str, hint: str = "") -> None:
+    """Refuse labels that are no list with one entry for each example.
+
+    Parameters
+    ----------
+    Y : object
+    n : int
+        Examples in X.
+    expected : str
+        What y should be, in words.
+    hint : str, default=""
+        See :func:`check_lengths`.
+
+    Raises
+    ------
+    ValueError
+    """
+    many = hasattr(Y, "__len__") and np.iterable(Y)
+    if isinstance(Y, (str, bytes, dict)) or not many:
+        raise ValueError(f"y is {a_type(Y)}, expected {expected}")
+    check_lengths(n, len(Y), hint)
+
+
+def check_lengths(n: int, given: int, hint: str = "") -> None:
+    """Refuse other numbers of labels than of examples.
+
+    Parameters
+    ----------
+    n, given : int
+        Examples in X and in y.
+    hint : str, default=""
+        The end of the message.
+
+    Raises
+    ------
+    ValueError
+    """
+    if given != n:
+        raise ValueError(f"X has {n} examples and y has {given}; both must be equally long{hint}")
+
+
+def check_row_counts(n: int, given: int, what: str = "labels in y") -> None:
+    """Refuse other numbers of labels than rows, in scikit-learn's words.
+
+    Parameters
+    ----------
+    n, given : int
+        Rows of X and of y.
+    what : str, default="labels in y"
+
+    Raises
+    ------
+    ValueError
+    """
+    if given != n:
+        raise ValueError(
+            f"Found input variables with inconsistent numbers of samples: {n} rows of X, {given} "
+            f"{what}"
+        )
+
+
 def check_columns(
     Y: Any, names: Any, others: bool = True, what: str = "y", whose: str = "in training"
 ) -> None:

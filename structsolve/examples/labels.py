@@ -10,6 +10,8 @@ import numpy as np
 
 from structsolve.utils.suggest import a_type
 
+from .given import check_labels_of, check_row_counts
+
 MOST = 2.0**53  # integers below differ as floats, too
 ROUNDED = (
     ", a label that NumPy rounds to a float among others; give strings, or arrays of one type of "
@@ -45,12 +47,8 @@ def flatten(Y: Any, offsets: np.ndarray) -> np.ndarray:
     ['a', 'b', 'a']
     """
     n = len(offsets) - 1
-    many = hasattr(Y, "__len__") and np.iterable(Y)
-    if isinstance(Y, (str, bytes, dict)) or not many:
-        raise ValueError(f"y is {a_type(Y)}, expected a list of label sequences")
-    if len(Y) != n:
-        alone = "; wrap the labels of one sequence: [y]" if n == 1 else ""
-        raise ValueError(f"X has {n} examples and y has {len(Y)}; both must be equally long{alone}")
+    hint = "; wrap the labels of one sequence: [y]" if n == 1 else ""
+    check_labels_of(Y, n, "a list of label sequences", hint)
     if n and _are_plain(Y, offsets):
         return np.concatenate(Y)
     arrays = []
@@ -125,11 +123,7 @@ def flatten_rows(Y: Any, n: int) -> np.ndarray:
         what = told.get(str(abs(y[i])), "Unknown label type: continuous")
         raise ValueError(f"y, example {i}: {what}: found {y[i]}, expected a string or an integer")
     check_classification_targets(y)
-    if len(y) != n:
-        raise ValueError(
-            f"Found input variables with inconsistent numbers of samples: {n} rows of X, {len(y)} "
-            "labels in y"
-        )
+    check_row_counts(n, len(y))
     return y
 
 

@@ -4,9 +4,7 @@
 Every function checks types, sizes and label values before native code gets them: against the layout
 that the operator is bound to, and against its ``n_states`` if nonzero.
 
-``room`` is a callable that allocates memory for an operator to write to:
-``room(name, size, dtype)`` returns a flat array of at least ``size`` entries, and at least one; the
-array for ``"work"`` begins on a cache line.  The conformance kit uses it to check operators.
+``room`` allocates memory for an operator to write to, see ``call_arguments``.
 Every function raises ValueError when an argument does not fit the example, or the operator returns
 an invalid number.
 """
@@ -15,9 +13,9 @@ from time import perf_counter
 
 import numpy as np
 
-cimport numpy as cnp
 from libc.math cimport NAN
 
+from .call_arguments import count_of, label_of, memory, scores_of, sizes_of
 from ..utils.arrays import aligned_zeros, checked_array, padded
 
 from ..operators cimport (
@@ -26,145 +24,8 @@ from ..operators cimport (
 )
 
 
-cdef enum:
-    LINE = 64       # bytes of a cache line
-
-
-def scores_of(operator, i, theta):
-    """Check that part scores fit an example, and return them.
-
-    Parameters
-    ----------
-    operator : Operator
-    i : int
-    theta : ndarray of float64
-        Flat.
-
-    Returns
-    -------
-    ndarray
-        ``theta`` itself.
-
-    Raises
-    ------
-    ValueError
-        If ``theta`` has another type or size than example ``i`` needs.
-    """
-    return checked_array(theta, np.float64, "theta", _sizes(operator, i)[0])
-
-
-def _sizes(operator, i):
-    # (doubles in theta, integers in a label) of example i.
-    if not isinstance(operator, Operator):
-        raise ValueError(f"found {type(operator).__name__}, expected a native operator")
-    if operator.layout is None:
-        raise ValueError(
-            f"{type(operator).__name__} is bound to no examples: its __init__ must hand its "
-            "PartLayout on, super().__init__(layout)"
-        )
-    return operator.layout.sizes(i)
-
-
-def label_of(operator, i, label, str what="label"):
-    """Check that a label fits an example, and return it.
-
-    Parameters
-    ----------
-    operator : Operator
-    i : int
-    label : ndarray of int32
-        Encoded.
-    what : str, default="label"
-        Name in messages.
-
-    Returns
-    -------
-    ndarray
-        ``label`` itself.
-
-    Raises
-    ------
-    ValueError
-        If ``label`` has another type or size, or states out of range.
-    """
-    label = checked_array(label, np.int32, what, _sizes(operator, i)[1])
-    cdef const int[::1] states = label
-    cdef Py_ssize_t v
-    cdef unsigned int K = operator.n_states or 2**31
-    cdef bint beyond = False
-    for v in range(states.shape[0]):
-        beyond |= <unsigned int>states[v] >= K  # negative numbers become huge
-    if beyond:
-        raise ValueError(
-            f"{what}: states from {label.min()} to {label.max()}, expected 0 to "
-            f"{operator.n_states or 'K'} - 1"
-        )
-    return label
-
-
-def memory(room, str name, Py_ssize_t size, dtype):
-    """Return memory for an operator to write to.
-
-    Parameters
-    ----------
-    room : callable, or None
-        None: allocate new memory.
-    name : str
-        Purpose of the memory, such as "label".
-    size : int
-        Number of entries.
-    dtype : data type
-
-    Returns
-    -------
-    ndarray of ``dtype``
-        Flat, at least ``size`` entries.
-    """
-    if room is not None:
-        given = room(name, size, dtype)
-        if np.shape(given) < (max(size, 1),):
-            raise ValueError(
-                f"room: found memory of shape {np.shape(given)} for {name!r}, expected at least "
-                f"{max(size, 1)} entries"
-            )
-        return given
-    cdef Py_ssize_t each = np.dtype(dtype).itemsize
-    cdef cnp.ndarray buffer = np.zeros(size + 2 * LINE // each, dtype)
-    start = -<size_t>buffer.data % LINE // each
-    return buffer[start : start + size + LINE // each]
-
-
 cdef object _label_memory(room, operator, i):
-    return memory(room, "label", _sizes(operator, i)[1], np.int32)
-
-
-def count_of(operator, str method, count, least, most):
-    """Check a number that a method returned.
-
-    Parameters
-    ----------
-    operator : Operator
-    method : str
-        Its name, for the message.
-    count : int
-        The returned number.
-    least, most : int
-
-    Returns
-    -------
-    int
-        ``count``.
-
-    Raises
-    ------
-    ValueError
-        If ``count`` is below ``least`` or above ``most``.
-    """
-    if not least <= count <= most:
-        raise ValueError(
-            f"{type(operator).__name__}.{method}() returned {count}, expected {least} to {most}"
-        )
-    return count
+    return memory(room, "label", sizes_of(operator, i)[1], np.int32)
 
 
 def work_for(Operator operator not None):
@@ -303,7 +164,7 @@ def kbest(KBest oracle not None, Py_ssize_t i, theta, Py_ssize_t k, banned=(), r
     cdef const double[::1] scores = scores_of(oracle, i, theta)
     if k < 1:
         raise ValueError(f"k is {k}, expected at least 1")
-    size = _sizes(oracle, i)[1]
+    size = sizes_of(oracle, i)[1]
     left_out = _banned(banned, size)
     wanted, k = k, k + len(left_out)
     labels = memory(room, "labels", k * size, np.int32)
@@ -499,7 +360,7 @@ def argmax_counts(CountOracle oracle not None, Py_ssize_t i, theta, cost, Py_ssi
         raise ValueError(f"most is {most}, expected at least 0")
     if not (np.isfinite(cost).all() and (cost == np.floor(cost)).all() and (cost >= 0).all()):
         raise ValueError("cost: found values that are no counts, expected integers of at least 0")
-    cdef Py_ssize_t size = _sizes(oracle, i)[1]
+    cdef Py_ssize_t size = sizes_of(oracle, i)[1]
     labels = memory(room, "labels", (most + 1) * size, np.int32)
     values = memory(room, "values", most + 1, np.float64)
     cdef int[::1] out = labels
@@ -527,15 +388,23 @@ def encode(Parts parts not None, Py_ssize_t i, label, room=None):
         Positions in ``theta``; one may appear more than once.
     value : ndarray of float64
     """
-    cdef const int[::1] view = label_of(parts, i, label)
+    return _entries(parts, i, label_of(parts, i, label), None, room)
+
+
+cdef _entries(Parts parts, Py_ssize_t i, const int[::1] first, const int[::1] second, room):
+    # The parts of a label, or the difference of two.
     index = memory(room, "index", parts.max_entries, np.int32)
     value = memory(room, "value", parts.max_entries, np.float64)
     cdef int[::1] index_view = index
     cdef double[::1] value_view = value
+    cdef bint one = second is None
     cdef Py_ssize_t n
     with nogil:
-        n = parts.encode(i, &view[0], &index_view[0], &value_view[0])
-    count_of(parts, "encode", n, 0, parts.max_entries)
+        if one:
+            n = parts.encode(i, &first[0], &index_view[0], &value_view[0])
+        else:
+            n = parts.difference(i, &first[0], &second[0], &index_view[0], &value_view[0])
+    count_of(parts, "encode" if one else "difference", n, 0, parts.max_entries)
     return index[:n], value[:n]
 
 
@@ -549,7 +418,7 @@ def check_label(Parts parts not None, Py_ssize_t i, label):
     label : ndarray of int32
         Encoded.
     """
-    size = _sizes(parts, i)[0]
+    size = sizes_of(parts, i)[0]
     index, _ = encode(parts, i, np.ascontiguousarray(label))
     if index.size and not 0 <= index.min() <= index.max() < size:
         raise ValueError(
@@ -574,23 +443,14 @@ def difference(Parts parts not None, Py_ssize_t i, truth, label, room=None):
     index : ndarray of int32
     value : ndarray of float64
     """
-    cdef const int[::1] first = label_of(parts, i, truth, "truth")
-    cdef const int[::1] second = label_of(parts, i, label)
-    index = memory(room, "index", parts.max_entries, np.int32)
-    value = memory(room, "value", parts.max_entries, np.float64)
-    cdef int[::1] index_view = index
-    cdef double[::1] value_view = value
-    cdef Py_ssize_t n
-    with nogil:
-        n = parts.difference(i, &first[0], &second[0], &index_view[0], &value_view[0])
-    count_of(parts, "difference", n, 0, parts.max_entries)
-    return index[:n], value[:n]
+    first = label_of(parts, i, truth, "truth")
+    return _entries(parts, i, first, label_of(parts, i, label), room)
 
 
 def _truth(Loss loss not None, i, truth):
     if not loss.takes_unseen:
         return label_of(loss, i, truth, "truth")
-    true_label = checked_array(truth, np.int32, "truth", _sizes(loss, i)[1])
+    true_label = checked_array(truth, np.int32, "truth", sizes_of(loss, i)[1])
     if true_label.min() < 0 or (loss.n_states and true_label.max() > loss.n_states):
         raise ValueError(
             f"truth: states from {true_label.min()} to {true_label.max()}, expected 0 to "
@@ -638,7 +498,7 @@ def augment(Loss loss not None, Py_ssize_t i, truth, double scale, theta):
     """
     cdef const int[::1] true_label = _truth(loss, i, truth)
     cdef double[::1] view = checked_array(
-        theta, np.float64, "theta", _sizes(loss, i)[0], writable=True)
+        theta, np.float64, "theta", sizes_of(loss, i)[0], writable=True)
     cdef double constant
     if not loss.decomposes:
         raise ValueError(f"{loss} does not decompose over the parts")
@@ -718,7 +578,7 @@ def seconds_per_call(Operator operator not None, Py_ssize_t i, theta, int repeat
         )
     if k < 1 or repeat < 1:
         raise ValueError(f"k is {k} and repeat {repeat}, expected at least 1")
-    cdef int[::1] label = np.zeros(max(_sizes(operator, i)[1], 1) * k, np.int32)
+    cdef int[::1] label = np.zeros(max(sizes_of(operator, i)[1], 1) * k, np.int32)
     needed = operator.work_bytes if best is None else best.bytes_for(k)
     cdef double[::1] work = aligned_zeros(needed // 8 + 8), values = np.zeros(k)
     cdef double[::1] marginals = aligned_zeros(scores.shape[0])

@@ -8,7 +8,7 @@ import numpy as np
 
 from libc.math cimport NAN
 
-from .calls import label_of, memory, scores_of
+from .call_arguments import label_of, memory, scores_of
 from ..utils.arrays import checked_array
 
 from ..operators cimport Loss, Projection

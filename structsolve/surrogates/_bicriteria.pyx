@@ -16,7 +16,8 @@ from ..search.plane cimport LabelPlane
 from ..search.psi cimport Psi
 from .base cimport Cut, Surrogate
 
-from ..structure.calls import check_label, label_of, scores_of
+from ..structure.call_arguments import label_of, scores_of
+from ..structure.calls import check_label
 from ..utils.arrays import aligned_zeros, check_finite
 
 # Number of labels kept for an example from its last search.

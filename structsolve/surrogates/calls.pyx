@@ -9,7 +9,7 @@ from libc.math cimport NAN
 
 from .base cimport Cut, Surrogate
 
-from ..structure.calls import label_of, memory, scores_of
+from ..structure.call_arguments import label_of, memory, scores_of
 
 
 class CutCall(NamedTuple):

@@ -3,12 +3,11 @@
     python tests/shared/c_interface.py              # record the files under their number
     python tests/shared/c_interface.py --unreleased    # earlier numbers take the edits too
 
-``c_interface_record/MAJOR.MINOR`` holds the files without comments: of the newest number
+``c_interface_record/MAJOR.MINOR.txt`` holds the files without comments: of the newest number
 all of them, of an earlier one those that the next changed.
 """
 
 import re
-import shutil
 import sys
 from pathlib import Path
 
@@ -53,23 +52,23 @@ def order(number):
     return tuple(map(int, number.split(".")))
 
 
+def read(path):
+    """Return the files of a record by name, each behind a line with it."""
+    _, *pairs = re.split(r"^=== (.*)\n", path.read_text(encoding="utf-8"), flags=re.M)
+    return dict(zip(pairs[::2], pairs[1::2]))
+
+
 def recorded(folder=RECORD):
     """Return the files of every recorded number, newest first."""
     held, overlay = {}, {}
-    for number in sorted((path.name for path in folder.iterdir()), key=order, reverse=True):
-        own = {
-            path.relative_to(folder / number).as_posix(): path.read_text(encoding="utf-8")
-            for path in sorted((folder / number).rglob("*.*"))
-        }
-        overlay = held[number] = {**overlay, **own}
+    for number in sorted((path.stem for path in folder.iterdir()), key=order, reverse=True):
+        overlay = held[number] = {**overlay, **read(folder / f"{number}.txt")}
     return held
 
 
-def write(files, folder):
-    for name, text in files.items():
-        target = folder / name
-        target.parent.mkdir(parents=True, exist_ok=True)
-        target.write_text(text, encoding="utf-8")
+def write(files, path):
+    text = "".join(f"=== {name}\n{files[name]}" for name in sorted(files))
+    path.write_text(text, encoding="utf-8")
 
 
 def record(files, folder=RECORD, keep=True):
@@ -79,10 +78,9 @@ def record(files, folder=RECORD, keep=True):
     earlier = [other for other in before if order(other) < order(number)]
     if earlier and keep:
         last = before[earlier[0]]
-        shutil.rmtree(folder / earlier[0])
-        write({k: v for k, v in last.items() if files.get(k) != v}, folder / earlier[0])
-    shutil.rmtree(folder / number, ignore_errors=True)
-    write(files, folder / number)
+        changed = {k: v for k, v in last.items() if files.get(k) != v}
+        write(changed, folder / f"{earlier[0]}.txt")
+    write(files, folder / f"{number}.txt")
 
 
 def declarations(text):

@@ -7,8 +7,8 @@ edge and the amount that is missing.
 
 ``_roof_duality`` solves the linear relaxation of any graph of two states (Hammer, Hansen, Simeone
 1984; Boros, Hammer 2002).  Guaranteed: the value is that of the relaxation, and a node whose
-state is decided has it in some best labeling.  ``_small_roof`` is the same for graphs of up to
-32 nodes, ``_dense_roof`` of up to 256 with many edges, whose sets fit into words: label sets are
+state is decided has it in some best labeling.  ``_dense_roof`` is the same for graphs of up to 32
+nodes, and of up to 256 with many edges, whose sets fit into words: label sets are
 decoded one call per example, those of few labels in microseconds.  ``_pair_energy`` writes tables,
 also with forbidden pairs, as costs of a cut.
 

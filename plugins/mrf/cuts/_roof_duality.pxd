@@ -13,7 +13,7 @@ cdef inline Py_ssize_t half_bytes(Py_ssize_t n, Py_ssize_t m) noexcept nogil:
 # meaningless states) where every mu is forbidden.  Every model.states[v] is 1 or 2.
 cdef double roof_dual(const Model* model, signed char* state, signed char* pairing,
                       char* work) noexcept nogil
-# The same, always by the general algorithm (see _small_roof).
+# The same, always by the general algorithm (see _dense_roof).
 cdef double network_roof(const Model* model, signed char* state, signed char* pairing,
                          char* work) noexcept nogil
 # <theta, mu> of the mu that such states and pairings describe.

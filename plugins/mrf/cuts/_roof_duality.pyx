@@ -6,7 +6,7 @@ cuts of a graph with two nodes p and p' for each node of the model, p' standing 
 the sink's, state 1 the reverse, and one half that both are on the same side.  If equal states
 are the cheaper ones on all edges, after swapping the states of some nodes, the two nodes of each
 never meet, and one cut of the model's own graph suffices.  Small and
-dense models are solved by ``_small_roof`` and ``_dense_roof``.
+dense models are solved by ``_dense_roof``.
 """
 
 import numpy as np
@@ -20,7 +20,6 @@ from structsolve.algorithms.minimum_cut cimport (
 from structsolve.plugins.mrf.tables._model cimport GraphModel, Model, other_end
 from structsolve.plugins.mrf.cuts._dense_roof cimport dense_roof, dense_roof_bytes
 from structsolve.plugins.mrf.cuts._pair_energy cimport PairEnergy, pair_energy, rounded_off
-from structsolve.plugins.mrf.cuts._small_roof cimport small_roof, small_roof_bytes
 
 # Residual that rounding may leave on a saturated arc, in units of its capacity.
 cdef double DUST = 1e-12
@@ -44,7 +43,7 @@ cdef Py_ssize_t roof_bytes(Py_ssize_t n, Py_ssize_t m) noexcept nogil:
     cdef Py_ssize_t energy = (2 * n + 2 * m) * sizeof(double) + _whole(m + n)
     cdef Py_ssize_t ends = 4 * m * sizeof(int)
     cdef Py_ssize_t flow = cut_graph_bytes(2 * n, 2 * m) + cut_bytes(2 * n, 2 * m) + _whole(2 * n)
-    return max(small_roof_bytes(n), dense_roof_bytes(n, m), <Py_ssize_t>(energy + ends + flow))
+    return max(dense_roof_bytes(n, m), <Py_ssize_t>(energy + ends + flow))
 
 
 cdef bint _read(const Model* model, Energy* energy) noexcept nogil:
@@ -291,7 +290,7 @@ cdef double _value(const Model* model, const signed char* state,
 
 cdef double roof_dual(const Model* model, signed char* state, signed char* pairing,
                       char* work) noexcept nogil:
-    if small_roof(model, state, work) or dense_roof(model, state, work):
+    if dense_roof(model, state, work):
         return _value(model, state, pairing)
     return network_roof(model, state, pairing, work)
 

@@ -45,7 +45,7 @@ THRESHOLDS = {
     "elimination/_plan.FEW_NODES": (1024, "test_cycles"),
     "elimination/_plan.WIDEST": (32, "test_neighbours_of_one_state"),
     # Two-state nodes whose roof duality has a bit for each.
-    "cuts/_small_roof.SMALL": (32, "test_cycles_with_chords"),
+    "cuts/_dense_roof.SMALL": (32, "test_cycles_with_chords"),
     # States: up to which "auto" tries a cut; from which passes know the kind of a table.
     "decoders.CUT_STATES": (4, "test_cuts"),
     "decoders.CUT_STATES_RELAXED": (8, "test_cuts"),
@@ -77,7 +77,7 @@ OTHERS = {
     "cuts/_roof_duality": "DUST",
     "uai": "LARGEST_FACTOR LARGEST_TABLES ROUNDED",
     "_small_graph": "MOST",
-    "cuts/_small_roof": "ROUNDING DUST ONE",
+    "cuts/_dense_model": "ROUNDING",
     "cuts/_dense_roof": "ROUNDING DUST ONE LARGE SPARSE WORDS",
     "exact/_small_degrees": "SUMS",
     "exact/_soft_consistency": "SHARE SLOW FORBIDDEN AGAIN DONE",

@@ -1,25 +1,6 @@
-# Roof duality of small models: nodes as bits of one word, capacities in a dense matrix.
+# Two-state models as a dense matrix of couplings, some of whose nodes are fixed.
 from libc.math cimport fabs
-from libc.stdint cimport uint64_t
 from structsolve.plugins.mrf.tables._model cimport Model
-
-cdef extern from *:
-    """
-    #if defined(_MSC_VER)
-    #include <intrin.h>
-    static __inline int ss_lowest(uint64_t x) {
-      unsigned long bit;
-      _BitScanForward64(&bit, x);
-      return (int)bit;
-    }
-    #else
-    #define ss_lowest(x) __builtin_ctzll(x)
-    #endif
-    """
-    int ss_lowest(uint64_t x) nogil
-
-cdef enum:
-    SMALL = 32          # nodes: the doubled graph has one bit of a word for each of its nodes
 
 cdef struct Dense:
     Py_ssize_t n, stride        # nodes; doubles from row to row
@@ -59,13 +40,3 @@ cdef inline void fix_node(Dense* dense, Py_ssize_t v, signed char* state) noexce
 # False if the model does not fit: a node without two states, parallel edges with opposed scores,
 # scores without a finite sum.
 cdef bint read_dense(Dense* dense, const Model* model) noexcept nogil
-# Decides the k <= SMALL nodes of `node`, given that the others are fixed; `memory` has
-# 2 k + 4 k^2 doubles.
-cdef void solve_small(const Dense* dense, int k, const int* node, double* memory,
-                      signed char* state) noexcept nogil
-
-# Bytes of `work` (8-byte aligned) for models of n nodes; those of more than SMALL need none.
-cdef Py_ssize_t small_roof_bytes(Py_ssize_t n) noexcept nogil
-# state[v] <- 0, 1, or 2 for one half each, see roof_dual(); False if the model does not
-# fit: more than SMALL nodes, or as read_dense() says.
-cdef bint small_roof(const Model* model, signed char* state, char* work) noexcept nogil
