@@ -14,7 +14,7 @@ import venv
 from pathlib import Path
 
 import pytest
-from c_interface import broken, public, recorded, write
+from c_interface import broken, public, recorded
 from programs import Programs
 
 import structsolve
@@ -120,8 +120,10 @@ def write_former(folder):
         assert count == 1
     former = {**files, "operators.pxd": text}
     assert broken(former, public()) == []
-    write(former, folder / "structsolve")
-    for inner in (folder / "structsolve").rglob("*.pxd"):
+    for name, text in former.items():
+        inner = folder / "structsolve" / name
+        inner.parent.mkdir(parents=True, exist_ok=True)
+        inner.write_text(text, encoding="utf-8")
         (inner.parent / "__init__.pxd").touch()
     return number
 
