@@ -116,7 +116,9 @@ def figures(
         answer["spans"] = report = span_f1(truth, guess, scheme=args.scheme, suffix=args.suffix)
         told = "  ".join(f"{name} {report[name]:.4f}" for name in FIGURES)
         lines = [f"spans ({args.scheme}): {told}", "", str(report)]
-    if args.errors > 0 and data.sequences:
+    if args.errors > 0 and not data.sequences:
+        raise UsageError("--errors lists errors of sequences; the examples of this file are rows")
+    if args.errors > 0:
         source = answer["spans"] if spans else token_report(truth, guess)
         errors = source.errors(getattr(data.reader, "tokens", None))
         answer["errors"] = [error._asdict() for error in errors[: args.errors]]

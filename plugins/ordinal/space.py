@@ -94,7 +94,14 @@ class OrdinalStructure(Structure):
             order = learn_order(labels.learn_classes(flat, classes), None, gaps=True)
             learn_order(flat, order)
         else:
-            order = learn_order(flat, told_order(Y) if self.classes is None else self.classes)
+            told = told_order(Y)
+            order = learn_order(flat, told if self.classes is None else self.classes)
+            both = [] if told is None else [told[np.isin(told, order)], order[np.isin(order, told)]]
+            if both and both[0].tolist() != both[1].tolist():
+                raise ValueError(
+                    f"y: found ordered categories {both[0].tolist()[:12]}, expected them in the "
+                    f"order of OrdinalStructure(classes={order.tolist()[:12]})"
+                )
         space: OrdinalSpace | ThresholdSpace
         if self.thresholds:
             space = ThresholdSpace(self, order, nodes.shape[1])

@@ -36,12 +36,13 @@ def first_frame(X: Any) -> Any:
     ----------
     X : object
         A data frame, or a list, tuple, Series or array of examples: frames, or tuples that begin
-        with one.
+        with one; or Sequences of a frame's rows.
 
     Returns
     -------
     data frame or None
     """
+    X = getattr(X, "frame", X) if hasattr(X, "offsets") else X  # Sequences
     objects = getattr(getattr(X, "dtype", None), "kind", "") == "O" and np.ndim(X) == 1
     if not hasattr(X, "columns") and (objects or isinstance(X, (list, tuple))):
         X = next(iter(X), None)

@@ -144,7 +144,7 @@ class Sequences:
 
     Parameters
     ----------
-    features : array or scipy.sparse matrix of shape (sum of lengths, n_features)
+    features : array, data frame or scipy.sparse matrix of shape (sum of lengths, n_features)
         Rows of all sequences, concatenated.
     lengths : sequence of int
         Rows of each sequence, at least 1.
@@ -165,6 +165,9 @@ class Sequences:
     (2, (3, 5))
     """
 
+    #: The data frame without rows whose columns name the features, if there is one.
+    frame: Any = None
+
     def __init__(self, features: Any, lengths: Any, empty: bool = False):
         refuse_masked(features, "features", "fill them in, x.filled(0.0)")
         lengths = np.asarray(lengths, dtype=np.int64)
@@ -177,6 +180,8 @@ class Sequences:
             )
         if hasattr(features, "tocsr"):
             features = as_csr(features, "features")
+        if hasattr(features, "columns"):
+            self.frame, features = features[:0], features.to_numpy()
         self.features = features
         self.offsets = np.concatenate([[0], np.cumsum(lengths)]).astype(np.int64)
 
@@ -192,7 +197,9 @@ class Sequences:
             [np.arange(self.offsets[r], self.offsets[r + 1]) for r in rows]
             or [np.zeros(0, dtype=np.int64)]
         )
-        return Sequences(self.features[picked], np.diff(self.offsets)[rows], empty=True)
+        part = Sequences(self.features[picked], np.diff(self.offsets)[rows], empty=True)
+        part.frame = self.frame
+        return part
 
 
 def from_padded(X: Any, lengths: Any, empty: bool = False) -> Sequences:

@@ -29,49 +29,35 @@ def write_table(path, features, labels):
     return X, Y
 
 
-@pytest.fixture
-def models(tmp_path, capsys):
-    """The same model: of a table in the shell, and of data frames if pandas is there."""
-    X, Y = write_table(tmp_path / "train.csv", FEATURES, LABELS)
-    fit = "fit", tmp_path / "train.csv", "--structure", "multilabel", "--target", "u,v,w"
-    works(capsys, *fit, "--model", tmp_path / "shell")
-    yield {"shell": tmp_path / "shell", "X": X, "Y": Y}
-
-
-def frames_model(models, folder):
-    pd = pytest.importorskip("pandas")
-    frames = (
-        pd.DataFrame(models["X"], columns=[*FEATURES]),
-        pd.DataFrame(models["Y"], columns=[*LABELS]),
-    )
-    structsolve.StructuredSVM("multilabel").fit(*frames).save(folder / "python")
-    return folder / "python"
-
-
 def accuracy(capsys, *argv):
     return json.loads(works(capsys, "score", *argv, "--json"))["accuracy"]
 
 
-def test_columns_of_labels_in_another_order_are_refused(models, tmp_path, capsys):
+def test_columns_of_labels_in_another_order_are_refused(tmp_path, capsys):
     """They were taken by place, silently."""
-    model, train, other = models["shell"], tmp_path / "train.csv", tmp_path / "other.csv"
+    model, train, other = tmp_path / "m", tmp_path / "train.csv", tmp_path / "other.csv"
+    write_table(train, FEATURES, LABELS)
     write_table(other, FEATURES[::-1], LABELS[::-1])
+    fit = "fit", train, "--structure", "multilabel", "--target", "u,v,w"
+    works(capsys, *fit, "--model", model)
     expected = accuracy(capsys, model, train)
     assert accuracy(capsys, model, other, "--target", "u,v,w") == expected > 0.9
-    for target, found in (("w,v,u", "w, v, u"), ("a,v,u", "a, v, u"), ("6,5,4", "w, v, u")):
-        told = f"target: found the columns {found}; expected u, v, w, as in training"
+    for target, given in (("w,v,u", "w, v, u"), ("a,v,u", "a, v, u"), ("6,5,4", "w, v, u")):
+        told = f"target: found the columns {given}; expected u, v, w, as in training"
         assert told in fails(capsys, "score", model, train, "--target", target)
 
 
 @pytest.mark.pandas
 @pytest.mark.parametrize("ending", ["csv", "arff", "npz"])
-def test_names_that_models_from_python_have(models, tmp_path, capsys, ending):
+def test_names_that_models_from_python_have(tmp_path, capsys, ending):
     """They were compared with nothing: columns and labels were those at their places."""
+    pd = pytest.importorskip("pandas")
     if ending == "arff":
         pytest.importorskip("arff")
-    model = frames_model(models, tmp_path)
-    train, other = tmp_path / f"train.{ending}", tmp_path / f"other.{ending}"
-    write_table(train, FEATURES, LABELS)
+    train, other, model = (tmp_path / name for name in (f"a.{ending}", f"b.{ending}", "m"))
+    X, Y = write_table(train, FEATURES, LABELS)
+    frames = pd.DataFrame(X, columns=[*FEATURES]), pd.DataFrame(Y, columns=[*LABELS])
+    structsolve.StructuredSVM("multilabel").fit(*frames).save(model)
     write_table(other, FEATURES if ending == "npz" else FEATURES[::-1], LABELS[::-1])
     targets = () if ending == "npz" else ("--target", "u,v,w")
     expected = accuracy(capsys, model, train, *targets)

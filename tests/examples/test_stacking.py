@@ -7,6 +7,7 @@ from checks import refused
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from structsolve import Sequences, StructuredSVM
 from structsolve.examples import packing
 from structsolve.examples.stacking import dense_to_csr, distinct_pairs, pieces, stack_csr
 from structsolve.potentials.features import FeatureRows
@@ -247,3 +248,18 @@ def test_one_frame_and_missing_values_are_refused():
     frame = frame.astype("Float64").mask(frame > 2)
     message = "'NAType'.; impute or drop missing values first"
     refused(message, packing.stack_rows, [frame], error=TypeError)
+
+
+@pytest.mark.pandas
+def test_stacked_rows_of_a_data_frame_keep_its_names():
+    """Other orders of columns were taken by place, silently."""
+    pd = pytest.importorskip("pandas")
+    rows = pd.DataFrame(np.random.default_rng(0).normal(size=(6, 2)), columns=["a", "b"])
+    X, y = Sequences(rows, [2, 3, 1]), [["p", "q"], ["p", "q", "q"], ["p"]]
+    model = StructuredSVM("chain", tol=0.1).fit(X, y)
+    assert model.feature_names_in_.tolist() == ["a", "b"]
+    expected = [labels.tolist() for labels in model.predict(X)]
+    assert [labels.tolist() for labels in model.predict(X[[2, 0]])] == [expected[2], expected[0]]
+    turned = Sequences(rows[["b", "a"]], [2, 3, 1])
+    for other in (turned, turned[[1, 2]]):
+        refused("feature names should match", model.predict, other)

@@ -309,6 +309,15 @@ def test_the_shell_lists_errors(capsys, tmp_path):
     assert errors[1]["context"] == "He saw [York]" and errors[1]["predicted"] == [2, 3, "LOC"]
 
 
+def test_errors_of_rows_are_not_listed(capsys, tmp_path):
+    """The option was ignored, silently."""
+    data, model = tmp_path / "a.csv", tmp_path / "model"
+    data.write_text("x,class\n1,a\n-1,b\n")
+    assert main(["fit", str(data), "--model", str(model)]) == 0
+    assert main(["score", str(model), str(data), "--errors", "1"]) == 2
+    assert "--errors lists errors of sequences" in capsys.readouterr().err
+
+
 def test_spans_of_both_sides():
     chunks = [[(0, 1, "A"), (1, 2, "A"), (2, 5, "B")], [(0, 1, "B")]]
     for settings in ({"suffix": True}, {"scheme": "IOBES"}, {"scheme": "IOE1"}):

@@ -220,6 +220,10 @@ class TestLabels:
                 given = StructuredSVM(OrdinalStructure(classes=list(order)), alpha=0.1)
                 given.fit(self.X, list(y))
                 np.testing.assert_array_equal(model.coef_["node"], given.coef_["node"])
+                given.fit(self.X, told)
+                turned = StructuredSVM(OrdinalStructure(classes=list(order)[::-1]))
+                with pytest.raises(ValueError, match="y: found ordered categories .* in the order"):
+                    turned.fit(self.X, told)
         with pytest.raises(ValueError, match="whose order is not known"):
             OrdinalStructure().make_space(self.X, pd.Categorical(list("abca")))
 
