@@ -45,7 +45,8 @@ class GridStructure(Structure):
         Tables are linear in a constant and these features of the edge between pixels x (left, or
         upper) and x': "difference", ``x' - x``; "absolute", ``|x' - x|``; "gaussian",
         ``exp(-|x' - x|^2 / (2 s))``, a single column, with the mean s of ``|x' - x|^2`` over the
-        edges of training; "ends", x and x' themselves.  By default all edges share their tables.
+        edges of training, of any ``sample_weight``; "ends", x and x' themselves.  By default all
+        edges share their tables.
     void : label or list of labels, optional
         Labels of pixels to ignore, such as 255; see
         :class:`~structsolve.plugins.mrf.MRFStructure`.

@@ -154,7 +154,7 @@ class DistributionMixin(LogProbaMixin, EstimatorMixin):
         if y is None:
             raise ValueError("y is None: expected labels, in the same form as for fit")
         examples = pack(space, X, y, sample_weight, unseen="extra")
-        rows, _ = self._class_rows(X)
+        rows, _ = self._class_rows(X, "calibrate")
         marks = np.zeros_like(rows)
         inside = np.flatnonzero(examples.labels < rows.shape[1])
         marks[inside, examples.labels[inside]] = 1

@@ -99,7 +99,7 @@ class PredictionMixin(ProbabilityMixin):
             return scores[:, 1] - scores[:, 0]
         return scores
 
-    def _class_rows(self, X: Any) -> tuple[np.ndarray, Examples]:
+    def _class_rows(self, X: Any, method: str = "decision_function") -> tuple[np.ndarray, Examples]:
         """Return for every node the best score with each class there, and the packed examples."""
         layout, potentials, w = self._prepare(X)
         operator = self._power("max-marginals", layout)
@@ -110,9 +110,7 @@ class PredictionMixin(ProbabilityMixin):
                 if self._power("kbest", layout) is None
                 else ("predict and predict_kbest do")
             )
-            raise ValueError(
-                f"decision_function needs max-marginals, which {lack}; {others} not need them"
-            )
+            raise ValueError(f"{method} needs max-marginals, which {lack}; {others} not need them")
         rows, _ = node_rows(potentials, operator, w, {}, n_jobs=self.n_jobs)
         return self._by_class(rows, np.maximum), layout.examples
 

@@ -133,6 +133,8 @@ def test_refusals():
         refused("y is None: expected answers", call, X, None)
     classes = StructuredSVM("multiclass", alpha=0.1).fit(np.eye(2), [0, 1])
     refused("y is None: expected labels", classes.calibrate, np.eye(2), None)
+    ordered = StructuredSVM("ordinal:thresholds=true", alpha=0.1).fit(np.eye(2), [0, 1])
+    refused("calibrate needs max-marginals", ordered.calibrate, np.eye(2), [0, 1])
     refused("no plugin gives the projection 'flat'", model.predict_marginals, X, projection="flat")
     edges = np.array([[0, 1], [1, 2], [2, 0]])
     graphs = [(np.ones((3, 1)), edges), (np.zeros((3, 1)), edges)]
