@@ -63,7 +63,7 @@ cdef class PartnerLoss(Loss):
                       double* theta) except? -1 nogil:
         # An item is right by its pair, or by having none on either side.
         cdef Grid g = grid_of(self.shape, i)
-        cdef Py_ssize_t v, j
+        cdef Py_ssize_t j
         cdef double constant = 0, paired
         cdef const double* given = nu + g.pairs
         cdef double* row = theta + g.pairs

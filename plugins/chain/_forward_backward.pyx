@@ -116,7 +116,7 @@ cdef class ChainMessages:
 
     cdef int forward(self, Py_ssize_t i, const double* theta, double* edge, double* value,
                      char* work) except -1 nogil:
-        cdef Py_ssize_t K = self.shape.K, stride = self.shape.stride, v, s, j, size = K * stride
+        cdef Py_ssize_t K = self.shape.K, stride = self.shape.stride, v, j, size = K * stride
         cdef Py_ssize_t L = chain_length(self.shape, i)
         cdef double* psi = <double*>work
         cdef double* alpha = psi + self.shape.max_nodes * stride
@@ -297,7 +297,7 @@ cdef class ChainMessages:
         cdef double* pairs
         cdef const double* edges = theta + self.shape.shared_size + L * stride
         cdef double* nodes = out.nodes
-        cdef double low, top, mass, x
+        cdef double top, mass, x
         self.log_forward(i, theta, value, work)
         memset(nodes, 0, L * stride * sizeof(double))
         if out.edges != NULL:

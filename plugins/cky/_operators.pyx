@@ -249,7 +249,6 @@ cdef class CKYProjection(Projection):
         cdef double* mass = <double*>(work + self.chart_bytes)
         cdef double* of_rules = mass + self.shape.max_rows * self.shape.states
         cdef double* spans = marginals + self.shape.shared
-        cdef Py_ssize_t row, c, r, K = self.shape.classes, stride = self.shape.stride
         cdef Chart chart
         self.chart(i, theta, spans, &chart, value, work)
         bound[0] = value[0]

@@ -41,9 +41,10 @@ cdef void _inside(const Chart* chart, const Chart* moved, const double* table,
     for j in range(chart.first, n + 1):
         for i in range(j - 1, chart.first - 1, -1):
             at_i, at_j = i * w, j * w
-            joined = fold(kind, j - i, chart.right + at_i + i, chart.left_t + at_j + i + 1)
+            joined = chart.joined[at_i + j]
             total = _moved(kind, j - i, joined, chart.right + at_i + i, chart.left_t + at_j + i + 1,
                            moved.right + at_i + i, moved.left_t + at_j + i + 1)
+            moved.joined[at_i + j] = total
             arc = (j - 1) * w + i
             moved.arc_right[at_i + j] = _times_moved(kind, joined, total, table[arc],
                                                      direction[arc])
@@ -110,7 +111,7 @@ cdef void spread_along(const Chart* chart, double total, const double* table,
     cdef Chart moved = chart_in(kind, n, chart.single, memory)
     cdef Chart mass = chart_in(kind, n, chart.single, memory + chart_bytes(n))
     cdef Chart move = chart_in(kind, n, chart.single, memory + 2 * chart_bytes(n))
-    cdef double own, change, value
+    cdef double own, change
     _inside(chart, &moved, table, direction)
     memset(mass.right, 0, 6 * w * w * sizeof(double))
     memset(move.right, 0, 6 * w * w * sizeof(double))
@@ -151,10 +152,7 @@ cdef void spread_along(const Chart* chart, double total, const double* table,
                 out[(i - 1) * w + j] = move.arc_left_t[at_j + i]
                 own += mass.arc_left_t[at_j + i]
                 change += move.arc_left_t[at_j + i]
-            value = fold(kind, m, chart.right + at_i + i, chart.left_t + at_j + i + 1)
-            _share(kind, m, own, change, value,
-                   _moved(kind, m, value, chart.right + at_i + i, chart.left_t + at_j + i + 1,
-                          moved.right + at_i + i, moved.left_t + at_j + i + 1),
+            _share(kind, m, own, change, chart.joined[at_i + j], moved.joined[at_i + j],
                    chart.right + at_i + i, chart.left_t + at_j + i + 1,
                    moved.right + at_i + i, moved.left_t + at_j + i + 1,
                    mass.right + at_i + i, mass.left_t + at_j + i + 1,

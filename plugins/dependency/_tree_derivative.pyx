@@ -33,7 +33,7 @@ cdef struct Level:
 
 cdef Py_ssize_t derivative_bytes(Py_ssize_t n) noexcept nogil:
     # Matrix, exits and chances of all words; the levels.
-    cdef Py_ssize_t doubles = n * (n + 4) + 2, size = n, d
+    cdef Py_ssize_t doubles = n * (n + 4) + 2, size = n
     for d in range(DEPTH):
         doubles += 2 * size * (size + 2)
         if size == 1:

@@ -105,7 +105,7 @@ cdef class CutNetworks:
     """
 
     def __init__(self, GraphShape shape not None, bint keep=False):
-        cdef Py_ssize_t g, v, e, total_nodes = 0, room = 0, nodes, pairs, m
+        cdef Py_ssize_t g, v, e, total_nodes = 0, room = 0, nodes, pairs
         cdef Model model
         cdef const int* ends
         self.shape = shape

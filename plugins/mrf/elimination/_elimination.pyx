@@ -359,7 +359,7 @@ cdef double _reduce(const double* firsts, int c0, Py_ssize_t K, const Input* inp
                     Py_ssize_t length, double* sums, Py_ssize_t x, double* out,
                     unsigned char* choice) noexcept nogil:
     # Entries x .. x + c0 length - 1 of a table: the best state each; returns the largest.
-    cdef Py_ssize_t k, s, behind = 0
+    cdef Py_ssize_t s, behind = 0
     cdef double best, top = -INFINITY
     cdef const double* row
     cdef int a, other, c

@@ -178,7 +178,6 @@ cdef void cube_marginals(const Model* model, double* out, char* work) noexcept n
         best[k] = -INFINITY
     for step in range(<unsigned long>1 << (cube.n - cube.low)):
         _flip(&cube, step)
-        top = -INFINITY
         for k in range(size):
             x = cube.offset + (cube.table[k] + cube.line[k])
             best[k] = x if x > best[k] else best[k]

@@ -62,7 +62,7 @@ cdef void _meet(double* table, double* other, const Clique* c, const View* view,
     cdef Py_ssize_t size[WIDEST + 2]
     cdef Py_ssize_t stride[WIDEST + 2]
     cdef Py_ssize_t digit[WIDEST + 2]
-    cdef Py_ssize_t width = 1, k, outer, count
+    cdef Py_ssize_t width = 1, k, count
     size[0], stride[0], size[1], stride[1] = c.K, view.step, 1, 0
     for k in range(c.width):
         if view.stride[k] == stride[width - 1] * size[width - 1]:
@@ -87,7 +87,7 @@ cdef void _meet(double* table, double* other, const Clique* c, const View* view,
 cdef inline void _meet_block(double* table, double* other, const Py_ssize_t* size,
                              const Py_ssize_t* stride, bint back) noexcept nogil:
     # The two digits that count the fastest.
-    cdef Py_ssize_t a, s, n = size[0], step = stride[0]
+    cdef Py_ssize_t s, n = size[0], step = stride[0]
     for a in range(size[1]):
         if back and step == 1:
             for s in range(n):
@@ -449,7 +449,7 @@ cdef class EliminationSums(Projection):
         cdef Plan plan = self.plan(i)
         cdef double* state = self.room(work)
         cdef double value
-        cdef Py_ssize_t j, step
+        cdef Py_ssize_t step
         cdef int v
         self.forward(i, theta, state, &value, work)
         for j in range(n):

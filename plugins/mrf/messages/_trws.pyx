@@ -102,9 +102,10 @@ cdef void _divide(const Model* model, Pass* state) noexcept nogil:
         state.share[v] = 1.0 / ahead if ahead else 1
 
 
-cdef inline double _gather(const Model* model, Pass* state, int v) noexcept nogil:
-    # own <- scores of v with all messages, less their maximum, which is returned.
-    cdef int k = model.states[v], s
+cdef inline double _gather(const Model* model, Pass* state, int v, bint turning) noexcept nogil:
+    # own <- scores of v with all messages, less their maximum, which is returned.  While _turn()
+    # sends back, some messages go from v to later nodes, and are none of its own.
+    cdef int k = model.states[v], s, w
     cdef Py_ssize_t j
     cdef double top = -INFINITY
     cdef double* own = state.own
@@ -112,6 +113,9 @@ cdef inline double _gather(const Model* model, Pass* state, int v) noexcept nogi
     for s in range(k):
         own[s] = row[s]
     for j in range(model.near_at[v], model.near_at[v + 1]):
+        w = other_end(model, model.near[j], v)
+        if turning and state.trial[w] >= state.trial[v] and state.rank[w] >= state.rank[v]:
+            continue
         row = state.message + state.message_at[model.near[j]]
         for s in range(k):
             own[s] += row[s]
@@ -240,7 +244,7 @@ cdef double backward(const Model* model, Pass* state, double* rest) noexcept nog
     cdef double bound = 0
     for i in range(model.n - 1, -1, -1):
         v = state.order[i]
-        bound += _gather(model, state, v)
+        bound += _gather(model, state, v, False)
         if bound == -INFINITY:
             return bound
         for j in range(model.near_at[v], model.near_at[v + 1]):
@@ -286,7 +290,7 @@ cdef void forward(const Model* model, Pass* state, bint send) noexcept nogil:
                 best = s
         state.trial[v] = best
         if send:
-            _gather(model, state, v)
+            _gather(model, state, v, False)
             for j in range(model.near_at[v], model.near_at[v + 1]):
                 e = model.near[j]
                 if state.rank[other_end(model, e, v)] > i:
@@ -306,28 +310,6 @@ cdef bint forbids(const Model* model) noexcept nogil:
             if model.pair[model.pair_at[e] + k] == -INFINITY:
                 return True
     return False
-
-
-cdef void _receive(const Model* model, Pass* state, int v) noexcept nogil:
-    # As _gather() while _turn() sends back: some messages go from v to later nodes, and are none of
-    # its own.
-    cdef int k = model.states[v], s, w
-    cdef Py_ssize_t j
-    cdef double top = -INFINITY
-    cdef const double* row = model.unary + model.unary_at[v]
-    for s in range(k):
-        state.own[s] = row[s]
-    for j in range(model.near_at[v], model.near_at[v + 1]):
-        w = other_end(model, model.near[j], v)
-        if state.trial[w] < state.trial[v] or state.rank[w] < state.rank[v]:
-            row = state.message + state.message_at[model.near[j]]
-            for s in range(k):
-                state.own[s] += row[s]
-    for s in range(k):
-        top = state.own[s] if state.own[s] > top else top
-    if top > -INFINITY:
-        for s in range(k):
-            state.own[s] -= top
 
 
 cdef void _turn(const Model* model, Pass* state, uint64_t* seed) noexcept nogil:
@@ -353,7 +335,7 @@ cdef void _turn(const Model* model, Pass* state, uint64_t* seed) noexcept nogil:
     _divide(model, state)
     for i in range(model.n - 1, -1, -1):
         v = state.before[i]
-        _receive(model, state, v)
+        _gather(model, state, v, True)
         for j in range(model.near_at[v], model.near_at[v + 1]):
             e = model.near[j]
             w = other_end(model, e, v)
