@@ -6,6 +6,9 @@ from typing import Any
 
 import numpy as np
 
+from structsolve.examples.given import is_sparse
+from structsolve.utils.sparse import valid_csr
+
 # Found by trials (``benchmarks/rankings.py``): with 1 to 2.5, other sets are best.
 DECAY = 1.5
 
@@ -125,22 +128,24 @@ def expand(nodes: Any, K: int, basis: np.ndarray, intercept: bool) -> Any:
     -------
     CSR matrix of shape (n_rows * K * K, (n_features + intercept) * K * n)
     """
-    import scipy.sparse as sp  # heavy
-
-    X = sp.csr_matrix(nodes, dtype=np.float64)
+    X = nodes
+    if is_sparse(X):
+        sizes, indices, data = np.diff(X.indptr), X.indices, np.asarray(X.data, np.float64)
+    else:
+        X = np.asarray(X, np.float64)
+        rows, indices = np.nonzero(X)
+        sizes, data = np.bincount(rows, minlength=len(X)), X[rows, indices]
     if intercept:
-        X = sp.hstack([X, np.ones((X.shape[0], 1))], format="csr")
-    n, width = basis.shape[1], X.shape[1] * K * basis.shape[1]
-    sizes = np.diff(X.indptr)
-    pairs = X[np.repeat(np.arange(X.shape[0]), K * K)]
+        ends, sizes = np.cumsum(sizes), sizes + 1
+        indices, data = np.insert(indices, ends, X.shape[1]), np.insert(data, ends, 1.0)
+    n, width = basis.shape[1], (X.shape[1] + intercept) * K * basis.shape[1]
     each = np.repeat(sizes, K * K)
-    label = np.repeat(np.tile(np.repeat(np.arange(K), K), X.shape[0]), each)
-    rank = np.repeat(np.tile(np.arange(K), X.shape[0] * K), each)
-    columns = ((pairs.indices * K + label) * n)[:, None] + np.arange(n)
-    values = pairs.data[:, None] * basis[rank]
-    expanded = sp.csr_matrix(
-        (values.ravel(), columns.ravel().astype(np.int32), np.append(0, np.cumsum(each)) * n),
-        shape=(len(each), width),
-    )
-    expanded.has_canonical_format = True
-    return expanded
+    begin, first = np.append(0, np.cumsum(each)), np.cumsum(sizes) - sizes
+    # The entry of X, and the pair, of each result but for degrees.
+    entry = np.arange(begin[-1]) + np.repeat(np.repeat(first, K * K) - begin[:-1], each)
+    label, rank = np.divmod(np.repeat(np.arange(len(each)) % (K * K), each), K)
+    columns = ((indices[entry].astype(np.int64) * K + label) * n)[:, None] + np.arange(n)
+    values = data[entry][:, None] * basis[rank]
+    kind = np.int32 if max(width, values.size) < 2**31 else np.int64
+    indptr = (begin * n).astype(kind)
+    return valid_csr(values.ravel(), columns.ravel().astype(kind), indptr, width, canonical=True)
