@@ -52,10 +52,11 @@ def by_hand(X: Any, Y: Any, states: list[str], hidden: Any) -> tuple[Any, int, f
         "chain", loss=CostMatrix(cost, classes=states), alpha=ALPHA, tol=TOL, warm_start=True
     )
     full = [np.array(states)[h] for h in hidden]
-    allowed = [[[s for s in states if s[0] == c] for c in y] for y in Y]
     moved, rounds = 1, 0
     while moved and rounds < MOST_ROUNDS:
-        completed = model.fit(X, full).predict(X, allowed=allowed)
+        known = model.fit(X, full).classes_.tolist()  # some states may have died out
+        allowed = [[[s for s in known if s[0] == c] for c in y] for y in Y]
+        completed = model.predict(X, allowed=allowed)
         moved = sum(int((a != b).sum()) for a, b in zip(completed, full))
         full, rounds = completed, rounds + 1
     return model, rounds, model.history_[-1]["primal"]
