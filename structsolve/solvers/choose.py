@@ -201,8 +201,9 @@ def choose_solver(
     smooth = has_segments(problem.surrogate) and problem.surrogate.projection.gibbs
     if auto and plain and alpha is not None and not (even and smooth):
         # Searches then start as with a solver by name.
-        memory = problem.surrogate.memory_of_examples()  # copies of zeros would take real pages
-        before = {k: x.copy() if x.any() else np.zeros_like(x) for k, x in memory.items()}
+        # np.zeros() takes no pages, where copies of zeros would.
+        memory = problem.surrogate.memory_of_examples()
+        before = {k: x.copy() if x.any() else np.zeros(x.shape, x.dtype) for k, x in memory.items()}
         other = _by_rule(problem, alpha, n_jobs, smooth, even)
         problem.surrogate.remember(before)
         if other is not None:
