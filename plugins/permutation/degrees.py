@@ -128,24 +128,39 @@ def expand(nodes: Any, K: int, basis: np.ndarray, intercept: bool) -> Any:
     -------
     CSR matrix of shape (n_rows * K * K, (n_features + intercept) * K * n)
     """
-    X = nodes
-    if is_sparse(X):
-        sizes, indices, data = np.diff(X.indptr), X.indices, np.asarray(X.data, np.float64)
+    n, width = basis.shape[1], (nodes.shape[1] + intercept) * K * basis.shape[1]
+    if is_sparse(nodes):
+        sizes, indices, data = np.diff(nodes.indptr), nodes.indices, nodes.data
     else:
-        X = np.asarray(X, np.float64)
+        X = np.asarray(nodes, np.float64)
         rows, indices = np.nonzero(X)
+        if len(rows) == X.size:
+            return _expand_full(np.hstack([X, np.ones((len(X), int(intercept)))]), K, basis)
         sizes, data = np.bincount(rows, minlength=len(X)), X[rows, indices]
     if intercept:
         ends, sizes = np.cumsum(sizes), sizes + 1
-        indices, data = np.insert(indices, ends, X.shape[1]), np.insert(data, ends, 1.0)
-    n, width = basis.shape[1], (X.shape[1] + intercept) * K * basis.shape[1]
+        indices, data = np.insert(indices, ends, nodes.shape[1]), np.insert(data, ends, 1)
     each = np.repeat(sizes, K * K)
     begin, first = np.append(0, np.cumsum(each)), np.cumsum(sizes) - sizes
     # The entry of X, and the pair, of each result but for degrees.
     entry = np.arange(begin[-1]) + np.repeat(np.repeat(first, K * K) - begin[:-1], each)
     label, rank = np.divmod(np.repeat(np.arange(len(each)) % (K * K), each), K)
     columns = ((indices[entry].astype(np.int64) * K + label) * n)[:, None] + np.arange(n)
-    values = data[entry][:, None] * basis[rank]
+    return _pairs_csr(data[entry][:, None] * basis[rank], columns, begin * n, width)
+
+
+def _expand_full(X: np.ndarray, K: int, basis: np.ndarray) -> Any:
+    """Return the features of pairs for rows without zeros."""
+    (n_rows, d), n = X.shape, basis.shape[1]
+    shape = n_rows, K, K, d, n  # rows, labels, ranks, features, degrees
+    columns = (np.arange(d) * K + np.arange(K)[:, None])[:, None, :, None] * n + np.arange(n)
+    values = X[:, None, None, :, None] * basis[:, None, :]
+    indptr = np.arange(n_rows * K * K + 1) * (d * n)
+    values, columns = np.broadcast_to(values, shape), np.broadcast_to(columns, shape)
+    return _pairs_csr(values, columns, indptr, d * K * n)
+
+
+def _pairs_csr(values: np.ndarray, columns: np.ndarray, indptr: np.ndarray, width: int) -> Any:
     kind = np.int32 if max(width, values.size) < 2**31 else np.int64
-    indptr = (begin * n).astype(kind)
-    return valid_csr(values.ravel(), columns.ravel().astype(kind), indptr, width, canonical=True)
+    columns, indptr = columns.astype(kind).ravel(), indptr.astype(kind)
+    return valid_csr(values.ravel(), columns, indptr, width, canonical=True)
