@@ -12,11 +12,8 @@ from structsolve.cli.formats import guess, parameters, read_with_plugin, reads, 
 from structsolve.cli.missing import fill_values, filled
 from structsolve.cli.steps import Steps
 from structsolve.io import FORMATS, guess_format
-from structsolve.io.archives import ArchiveReader
-from structsolve.io.arff import ArffReader
 from structsolve.io.select import parse_rows
 from structsolve.io.svmlight import read_svmlight
-from structsolve.io.tables import TableReader
 from structsolve.structure.pack import structure_of
 from structsolve.utils.arrays import n_rows
 
@@ -319,6 +316,11 @@ class Recipe:
 
 def _known_names(factory: Any, first: Any, model: Any, recipe: Recipe) -> dict[str, Any]:
     """Parameters of a reader by the names of features and labels of a model from Python."""
+    # Not every command reads these.
+    from structsolve.io.archives import ArchiveReader
+    from structsolve.io.arff import ArffReader
+    from structsolve.io.tables import TableReader
+
     features = getattr(first, "feature_names_in_", None)
     labels = np.asarray(getattr(model, "classes_", ()))
     kept: dict[str, Any] = {}

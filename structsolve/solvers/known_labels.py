@@ -83,10 +83,7 @@ class KnownLabels:
             self.turn += 1
             i = self.numbers[place]
             others = self.others(i)
-            try:
-                fault = self._compare(w, i, others)
-            except ValueError:  # scores that an operator refuses, as cycles: it claims nothing
-                fault = None
+            fault = self._compare(w, i, others)
             for j in range(min(asked, len(others))):
                 label = others[(asked * rounds + j) % len(others)]
                 for operator in self.operators:

@@ -73,7 +73,12 @@ class Watch:
             if self.violation is None and count and problem.task.labels is not None:
                 self.known = self.known or KnownLabels(problem)
                 asked = MORE if converges else FEW
-                self.violation = self.known.fault(self.run.weights(), int(count), asked)
+                try:
+                    self.violation = self.known.fault(self.run.weights(), int(count), asked)
+                except ValueError:
+                    # An operator may refuse scores on the way, as those of cycles.
+                    if converges or not last:
+                        raise
         if self.violation is not None:
             record["certified"], record["violation"] = False, self.violation
 
