@@ -1,5 +1,7 @@
 # Costs of a graph's states and pairs of states, kept equivalent while a search narrows them.
+from libc.math cimport INFINITY
 from libc.stdint cimport int64_t
+from libc.stdlib cimport realloc
 
 from structsolve.plugins.mrf.tables._model cimport Model
 
@@ -75,12 +77,7 @@ cdef struct Network:
 # A network of the model's costs, NULL without memory.
 cdef Network* make_network(const Model* model) noexcept nogil
 cdef void free_network(Network* net) noexcept nogil
-cdef void remove_state(Network* net, int v, int s) noexcept nogil
 cdef void assign(Network* net, int v, int s) noexcept nogil
-# Write to x, recorded once per level.
-cdef void set_cost(Network* net, Py_ssize_t place, double value) noexcept nogil
-# Move what all states of a node cost to the bound.
-cdef void normalise(Network* net, int w) noexcept nogil
 # Undo all but the first changes, removals and eliminations.
 cdef void undo(Network* net, Py_ssize_t changes, Py_ssize_t removed,
                int eliminations) noexcept nogil
@@ -112,3 +109,43 @@ cdef inline void push(Network* net, int q, int v) noexcept nogil:
         place = net.head[q] + net.count[q]
         net.queue[q][place if place < net.n else place - net.n] = v
         net.count[q] += 1
+
+
+cdef inline void set_cost(Network* net, Py_ssize_t place, double value) noexcept nogil:
+    # Write to x, recorded once per level.
+    if net.level and net.stamp[place] != net.level:
+        if net.n_changes == net.room:
+            net.room = 2 * net.room + 1024
+            # Without memory for the record, the process cannot continue.
+            net.changes = <Change*>realloc(net.changes, net.room * sizeof(Change))
+        net.changes[net.n_changes].place = place
+        net.changes[net.n_changes].before = net.x[place]
+        net.n_changes += 1
+        net.stamp[place] = net.level
+    net.x[place] = value
+
+
+cdef inline void normalise(Network* net, int w) noexcept nogil:
+    # Move what all states of a node cost to the bound.
+    cdef Py_ssize_t first = net.unary_at[w], t
+    cdef double least = INFINITY
+    for t in range(first, first + net.states[w]):
+        if net.alive[t] and net.x[t] < least:
+            least = net.x[t]
+    if least != 0 and least < INFINITY:
+        for t in range(first, first + net.states[w]):
+            if net.alive[t]:
+                set_cost(net, t, net.x[t] - least)
+        net.low += least
+
+
+cdef inline void remove_state(Network* net, int v, int s) noexcept nogil:
+    net.alive[net.unary_at[v] + s] = 0
+    net.size[v] -= 1
+    net.removed[2 * net.n_removed] = v
+    net.removed[2 * net.n_removed + 1] = s
+    net.n_removed += 1
+    net.lost[v] = 1
+    push(net, ARCS, v)
+    if net.size[v] > 0:
+        normalise(net, v)

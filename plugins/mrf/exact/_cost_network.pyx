@@ -150,32 +150,6 @@ cdef void free_network(Network* net) noexcept nogil:
     free(net)
 
 
-cdef void set_cost(Network* net, Py_ssize_t place, double value) noexcept nogil:
-    # Write to x, recorded once per level.
-    if net.level and net.stamp[place] != net.level:
-        if net.n_changes == net.room:
-            net.room = 2 * net.room + 1024
-            # Without memory for the record, the process cannot continue.
-            net.changes = <Change*>realloc(net.changes, net.room * sizeof(Change))
-        net.changes[net.n_changes].place = place
-        net.changes[net.n_changes].before = net.x[place]
-        net.n_changes += 1
-        net.stamp[place] = net.level
-    net.x[place] = value
-
-
-cdef void remove_state(Network* net, int v, int s) noexcept nogil:
-    net.alive[net.unary_at[v] + s] = 0
-    net.size[v] -= 1
-    net.removed[2 * net.n_removed] = v
-    net.removed[2 * net.n_removed + 1] = s
-    net.n_removed += 1
-    net.lost[v] = 1
-    push(net, ARCS, v)
-    if net.size[v] > 0:
-        normalise(net, v)
-
-
 cdef void assign(Network* net, int v, int s) noexcept nogil:
     cdef int t
     for t in range(net.states[v]):
@@ -203,17 +177,3 @@ cdef void undo(Network* net, Py_ssize_t changes, Py_ssize_t removed,
                 net.near[last.slot[i]] = last.before[i]
         net.rank[last.node] = -1
         net.edges = last.edges
-
-
-cdef void normalise(Network* net, int w) noexcept nogil:
-    # Move what all states of a node cost to the bound.
-    cdef Py_ssize_t first = net.unary_at[w], t
-    cdef double least = INFINITY
-    for t in range(first, first + net.states[w]):
-        if net.alive[t] and net.x[t] < least:
-            least = net.x[t]
-    if least != 0 and least < INFINITY:
-        for t in range(first, first + net.states[w]):
-            if net.alive[t]:
-                set_cost(net, t, net.x[t] - least)
-        net.low += least
