@@ -99,6 +99,8 @@ class ClassRows:
         if not part.all():  # nothing pulls the others towards the path: they would stop every step
             self.truths, self.losses = self.truths[part], self.losses[part]
             self.u, self.X = self.u[part], self.X[part]
+        #: Places of the truths in flat tables.
+        self.own = K * np.arange(len(self.truths)) + self.truths
         self.basis: Any = np.eye(len(self.places))
 
     @property
@@ -120,7 +122,7 @@ class ClassRows:
         T, m = self.A.shape[1], self.shared
         out = self.X @ (v[m:].reshape(-1, T - m) @ self.A[:, m:].T)
         out += self.A[:, :m] @ v[:m]
-        out -= out[np.arange(len(out)), self.truths][:, None]
+        out -= out.take(self.own)[:, None]
         return out
 
     def gather(self, q: np.ndarray) -> np.ndarray:
@@ -135,11 +137,9 @@ class ClassRows:
         ndarray
         """
         q = self.u * q
-        q[np.arange(len(q)), self.truths] -= row_sums(q)[:, 0]
-        m = self.shared
-        return np.concatenate(
-            [q.sum(axis=0) @ self.A[:, :m], (self.X.T @ (q @ self.A[:, m:])).ravel()]
-        )
+        q.reshape(-1)[self.own] -= row_sums(q)[:, 0]
+        m, sums = self.shared, np.ones(len(q)) @ q
+        return np.concatenate([sums @ self.A[:, :m], (self.X.T @ (q @ self.A[:, m:])).ravel()])
 
     def matrix(self, D: np.ndarray) -> np.ndarray:
         """Return ``sum_i u_i sum_k D_ik (psi_ik - m_i) (psi_ik - m_i)'`` along the basis.
@@ -165,7 +165,7 @@ class ClassRows:
         nodes = out[m:, m:].reshape(d, T - m, d, T - m)
         cross = out[m:, :m].reshape(d, T - m, m)
         C, uB = A[:, :m], u * B[:, :m]
-        first = (C.T * (u * W).sum(axis=0)) @ C
+        first = (C.T * (u[:, 0] @ W)) @ C
         turned = uB.T @ near[:, :m]
         weighted = u * total
         out[:m, :m] = first - turned - turned.T

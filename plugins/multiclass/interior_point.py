@@ -147,6 +147,7 @@ class InteriorPointRun(NewtonRun):
         self.xi = losses.max(axis=1) + room * self.path[:, 0]
         self.least = ROUNDING * float(losses.max(initial=0))
         self.s = self.xi[:, None] - losses
+        self.pull: np.ndarray | None = None  # of q, where it is known
         super()._begin()
 
     def _reach(self, s: np.ndarray, ds: np.ndarray, dq: np.ndarray) -> float:
@@ -163,14 +164,14 @@ class InteriorPointRun(NewtonRun):
         """
         classes, alpha, q, s = self.classes, self.given.alpha, self.q, self._slacks()
         u, K = classes.u, q.shape[1]
-        mu = float((u * (q * s)).sum()) / K
+        mu = float(np.vdot(u * q, s)) / K
         path = self.path
         near = min(NEAR_PATH, float((q * s / path).min()) / mu)
         D = q / s
         total = row_sums(D)
         H = classes.matrix(D)
         H.flat[:: len(H) + 1] += alpha
-        residual = alpha * self.v + classes.gather(q)
+        residual = alpha * self.v + (classes.gather(q) if self.pull is None else self.pull)
         gap = K * mu + float(residual @ residual) / (2 * alpha)
         try:
             factor = factor_system(H)
@@ -195,7 +196,7 @@ class InteriorPointRun(NewtonRun):
             far = min(1.0, TO_BORDER * self._reach(s, ds, dq))
             for _ in range(trials):
                 new = (q + far * dq) * (s + far * ds)
-                mean, left = float((u * new).sum()) / K, residual + far * turn
+                mean, left = float(u[:, 0] @ row_sums(new)[:, 0]) / K, residual + far * turn
                 there = K * mean + float(left @ left) / (2 * alpha)
                 if (new / path).min() >= near * mean and there <= gap - SUFFICIENT * far * promised:
                     self.v, self.xi = self.v + far * dv, self.xi + far * dxi
@@ -207,7 +208,7 @@ class InteriorPointRun(NewtonRun):
 
         _, _, ds, dq = direction(-q)
         far = self._reach(s, ds, dq)
-        left = float((u * ((q + far * dq) * (s + far * ds))).sum()) / K
+        left = float(np.vdot(u * (q + far * dq), s + far * ds)) / K
         target = mu * min(left / mu, 1.0) ** 3
         if moved(direction((target * path - ds * dq) / s - q), target, 1):
             return self._record(None)
@@ -223,9 +224,10 @@ class InteriorPointRun(NewtonRun):
     def certify(self) -> dict[str, Any]:
         """Return primal, dual and gap of the current w and q, or of better earlier ones."""
         classes, alpha = self.classes, self.given.alpha
-        of_q = classes.gather(self.q) / -alpha
+        self.pull = classes.gather(self.q)
+        of_q = self.pull / -alpha
         # The mixture of q and the truth with the largest dual.
-        loss = float((classes.u * (self.q * classes.losses)).sum())
+        loss = float(np.vdot(classes.u * self.q, classes.losses))
         curvature = alpha * float(of_q @ of_q)
         share = max(loss, 0.0) / curvature if loss < curvature else 1.0
         of_q, value = share * of_q, share * (loss - 0.5 * share * curvature)
@@ -240,5 +242,6 @@ class InteriorPointRun(NewtonRun):
     def restore(self, meta: dict[str, Any], arrays: dict[str, np.ndarray]) -> None:
         """Continue from a checkpoint."""
         super().restore(meta, arrays)
+        self.pull = None
         if not (self.s.min() > 0 and self.q.min() > 0):
             raise ValueError("the checkpoint's slacks or dual variables are not above 0")
