@@ -4,6 +4,8 @@ import numpy as np
 
 cimport cython
 cimport numpy as cnp
+from cpython.ref cimport Py_INCREF, PyTypeObject
+from cpython.tuple cimport PyTuple_SET_ITEM
 from libc.math cimport INFINITY
 from libc.stdint cimport int64_t
 from libc.stdlib cimport free, malloc
@@ -24,8 +26,13 @@ from structsolve.utils.arrays import aligned_zeros
 cdef extern from "numpy/arrayobject.h":
     object PyArray_Scalar(void* data, cnp.dtype descr, object base)
 
+cdef extern from "Python.h":
+    object PyType_GenericAlloc(PyTypeObject* kind, Py_ssize_t size)
+
 cnp.import_array()
-new_tuple = tuple.__new__
+
+# Problems of so many scores are solved before other threads could take over.
+cdef Py_ssize_t BRIEF = 1024
 
 
 cdef int _best_assignment(PairShape shape, Py_ssize_t i, const double* theta, int* label,
@@ -133,15 +140,23 @@ def solve_one(scores, bint maximize, double largest, type kind not None):
     memory = <char*>allocated(malloc(assignment_bytes(rows, cols) + 64), b"an assignment")
     task = assignment_in(rows, cols, align(memory))
     memset(task.v, 0, task.ld * sizeof(double))
-    with nogil:
+    if rows * cols <= BRIEF:
         fits = _solve(&task, x, sign, <int64_t*>columns.data, <double*>u.data, <double*>v.data,
                       &value, &bound)
+    else:
+        with nogil:
+            fits = _solve(&task, x, sign, <int64_t*>columns.data, <double*>u.data,
+                          <double*>v.data, &value, &bound)
     free(memory)
     if not fits:
         return None
     double_type = cnp.PyArray_DescrFromType(cnp.NPY_DOUBLE)
-    return new_tuple(kind, (columns, PyArray_Scalar(&value, double_type, None), u, v,
-                            PyArray_Scalar(&bound, double_type, None)))
+    made = PyType_GenericAlloc(<PyTypeObject*>kind, 5)  # tuple.__new__ takes longer
+    for k, item in enumerate((columns, PyArray_Scalar(&value, double_type, None), u, v,
+                              PyArray_Scalar(&bound, double_type, None))):
+        Py_INCREF(item)
+        PyTuple_SET_ITEM(made, k, item)
+    return made
 
 
 def solve_batch(const double[:, :, ::1] scores not None, bint maximize):

@@ -82,7 +82,7 @@ def assign(scores: Any, maximize: bool = True, limit: float | None = None) -> As
     >>> assign([[1, 9], [9, 8], [7, 2]], maximize=False, limit=3).columns.tolist()
     [0, -1, 1]
     """
-    solvers, maximize = _solvers(), bool(maximize)
+    solvers = _solvers()
     if limit is None:
         best: Assigned | None = solvers.solve_one(scores, maximize, LARGEST, Assigned)
         if best is not None:
