@@ -143,13 +143,13 @@ class KnownLabels:
         self, i: int, theta: np.ndarray, labels: list[np.ndarray]
     ) -> tuple[np.ndarray, float]:
         """Return scores of labels, and the scale of their rounding."""
-        scores, parts = [], 0.0
-        for label in labels:
-            index, value = calls.encode(self.problem.task.parts, i, label)
-            scores.append(float(theta[index] @ value))
-            parts = max(parts, float(np.abs(value).sum()))
-        finite = np.abs(theta[np.isfinite(theta)])
-        return np.array(scores), float(finite.max(initial=0)) * (1 + parts)
+        encoded = [calls.encode(self.problem.task.parts, i, label) for label in labels]
+        which = np.repeat(np.arange(len(labels)), [len(index) for index, _ in encoded])
+        index, value = (np.concatenate(arrays) for arrays in zip(*encoded))
+        scores = np.bincount(which, theta[index] * value, len(labels))
+        parts = np.bincount(which, np.abs(value), len(labels)).max()
+        largest = float(np.abs(theta).max(initial=0, where=np.isfinite(theta)))
+        return scores, largest * (1 + float(parts))
 
 
 def _left_out(
