@@ -60,17 +60,12 @@ def ask(operator: Any, problem: Problem, i: int, label: np.ndarray) -> str | Non
     str or None
         The fault, or None.
     """
-    truth = problem.examples.label(i)
-    own = np.array_equal(label, truth)
     if not isinstance(operator, AugmentedOracle):
-        return _least_wrong(
-            operator, problem, i, label, "the true label" if own else "another's label"
-        )
-    return (
-        _most_wrong(operator, problem, i, truth)
-        if own
-        else (_misses(operator, problem, i, truth, label))
-    )
+        return _least_wrong(operator, problem, i, label)
+    truth = problem.examples.label(i)
+    if np.array_equal(label, truth):
+        return _most_wrong(operator, problem, i, truth)
+    return _misses(operator, problem, i, truth, label)
 
 
 def bound_of(operator: Any, i: int, theta: np.ndarray, size: float) -> float:
@@ -100,21 +95,27 @@ def bound_of(operator: Any, i: int, theta: np.ndarray, size: float) -> float:
     return float(calls.argmax(operator, i, theta)[2])
 
 
-def _least_wrong(
-    operator: Any, problem: Problem, i: int, truth: np.ndarray, whose: str
-) -> str | None:
+def _least_wrong(operator: Any, problem: Problem, i: int, label: np.ndarray) -> str | None:
     task = problem.task
     theta = np.zeros(task.layout.sizes(i)[0])
-    index, value = calls.encode(task.parts, i, truth)
+    index, value = calls.encode(task.parts, i, label)
     if task.loss.decomposes:
-        calls.augment(task.loss, i, truth, -1.0, theta)
+        calls.augment(task.loss, i, label, -1.0, theta)
     else:
         np.add.at(theta, index, value)
     expected = float(theta[index] @ value)
+    rough, bound = isinstance(operator, Relaxation), -np.inf
+    if not rough:
+        bound = bound_of(operator, i, theta, 0.0)
+    if bound >= expected:
+        return None
     size = float(np.abs(theta).max(initial=0)) * (1 + float(np.abs(value).sum()))
-    bound = bound_of(operator, i, theta, size)
+    if rough:
+        bound = bound_of(operator, i, theta, size)
     if bound >= expected - ROUNDING * size:
         return None
+    own = np.array_equal(label, problem.examples.label(i))
+    whose = "the true label" if own else "another's label"
     return (
         f"{type(operator).__name__} claims that no label scores more than {bound:g}, but "
         f"{whose} scores {expected:g}"
