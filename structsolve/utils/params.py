@@ -5,7 +5,7 @@ from __future__ import annotations
 import functools
 import inspect
 import numbers
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, TypeVar
 
@@ -163,6 +163,12 @@ def cloned_transformer(name: str, value: Any) -> Any:
     return clone(value)
 
 
+@functools.lru_cache(1024)  # a signature takes as long as a pass over small data
+def _names_in(init: Callable[..., None]) -> tuple[str, ...]:
+    parameters = inspect.signature(init).parameters.values()
+    return tuple(p.name for p in parameters if p.name != "self" and p.kind != p.VAR_KEYWORD)
+
+
 class Params:
     """``get_params`` / ``set_params`` / ``repr`` from the constructor's signature.
 
@@ -177,10 +183,7 @@ class Params:
 
     @classmethod
     def _param_names(cls) -> list[str]:
-        if cls.__init__ is object.__init__:
-            return []
-        parameters = inspect.signature(cls.__init__).parameters.values()
-        return [p.name for p in parameters if p.name != "self" and p.kind != p.VAR_KEYWORD]
+        return [] if cls.__init__ is object.__init__ else [*_names_in(cls.__init__)]
 
     def get_params(self, deep: bool = True) -> dict[str, Any]:
         """Return the constructor arguments.
