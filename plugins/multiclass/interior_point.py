@@ -50,9 +50,10 @@ class InteriorPoint(Solver):
 
         ``alpha I + sum_i u_i sum_k D_ik (psi_ik - m_i) (psi_ik - m_i)'``,  m_i the mean under D_i.
 
-    Every q is a point of the dual, so every pass has a certificate: the primal is that of the
-    better of w and the weights of q.  A step is taken where it lowers the gap of the iterates and
-    stays near the central path; if Mehrotra's does not, one towards the path, halved until it does.
+    Every q is a point of the dual, so every pass has a certificate: the primal is that of w, or of
+    the weights of q where w is no better than before.  A step is taken where it lowers the gap of
+    the iterates and stays near the central path; if Mehrotra's does not, one towards the path,
+    halved until it does.
 
     ``"crf"`` has no border, and takes Newton's steps with the same system: D are the probabilities
     of the classes, which are also the point of the dual.

@@ -101,7 +101,10 @@ class NewtonRun(Run):
     def _bounds(self, dual: float, candidates: list[np.ndarray]) -> dict[str, Any]:
         """Return the certified record of the best weights and dual objective so far."""
         self.best_dual = max(self.best_dual, dual)
-        spent = self._keep_best([self.classes.padded(v) for v in candidates])
+        spent, before = 0, self.best_primal
+        for v in candidates:  # the weights of the dual are rarely better than iterates that are
+            if self.best_primal == before:
+                spent += self._keep_best([self.classes.padded(v)])
         dual = self._near(self.best_dual, self.least)
         size = float(np.linalg.norm(candidates[-1]))
         off = ROUNDING * self.classes.size  # rounding error of the sums in the dual's weights
