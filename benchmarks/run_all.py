@@ -197,7 +197,7 @@ PAGE_OF = {name: page for page, names in PAGES.items() for name in names}
 def commit() -> str:
     """The commit of the checkout, with a star if files had changed since; nothing without git."""
     described = subprocess.run(
-        ["git", "describe", "--always", "--dirty=*", "--exclude=*"],
+        ["git", "describe", "--always", "--abbrev=8", "--dirty=*", "--exclude=*"],
         cwd=HERE, capture_output=True, text=True, check=False,
     )  # fmt: skip
     return f"{described.stdout.strip()}, " if described.returncode == 0 else ""
