@@ -127,8 +127,10 @@ def solve_one(scores, bint maximize, double largest, type kind not None):
     if not (cnp.PyArray_CheckExact(scores) and (<cnp.ndarray>scores).ndim == 2
             and cnp.PyArray_TYPE(scores) <= cnp.NPY_LONGDOUBLE):
         return None
-    given = cnp.PyArray_FROM_OTF(scores, cnp.NPY_DOUBLE, cnp.NPY_ARRAY_CARRAY_RO
-                                 | cnp.NPY_ARRAY_FORCECAST)
+    given = <cnp.ndarray>scores
+    if not (cnp.PyArray_TYPE(given) == cnp.NPY_DOUBLE and cnp.PyArray_ISCARRAY_RO(given)):
+        given = cnp.PyArray_FROM_OTF(scores, cnp.NPY_DOUBLE, cnp.NPY_ARRAY_CARRAY_RO
+                                     | cnp.NPY_ARRAY_FORCECAST)
     rows, cols, x = given.shape[0], given.shape[1], <const double*>given.data
     for k in range(rows * cols):
         fits &= -largest <= x[k] <= largest
