@@ -259,6 +259,7 @@ def score(args: argparse.Namespace) -> None:
     """
     from structsolve.evaluation.metrics import sequence_error, token_report  # heavy
     from structsolve.evaluation.scorers import get_scorer  # heavy
+    from structsolve.evaluation.tokens import without_void  # heavy
 
     model, steps = _load(args)
     if (own := _own_shell(model, steps)) is not None:
@@ -308,7 +309,7 @@ def score(args: argparse.Namespace) -> None:
     truth = output.as_lists(data.y if whole else data.split(data.y))
     if getattr(structure_of(model), "label_axes", 1) == 2:  # files may have lists of rows
         truth = [[*chain.from_iterable(one)] if not is_flat(one) else one for one in truth]
-    truth, guess = output.without_void(model, data, truth, guess)
+    truth, guess = without_void(model, data.X, data.y, truth, guess)
     report = token_report(truth, guess)
     if whole or data.lengths:
         report["sequence_error"] = sequence_error(truth, guess)
