@@ -151,11 +151,7 @@ def column_names(Y: Any, n: int, classes: Any = None, what: str = "y") -> np.nda
             f"{what if classes is None else 'classes'}: found the names {brief(names.tolist())}, "
             f"expected {n} distinct names of the columns of {what}"
         )
-    if own is not None and list(map(str, own)) != names.astype(str).tolist():
-        raise ValueError(
-            f"classes: found {brief(names.tolist())}, expected the columns of {what} in their "
-            f"order, {brief(own)}"
-        )
+    check_columns(Y, names, others=False, what=what, whose="classes")
     return names
 
 
