@@ -5,7 +5,7 @@ from __future__ import annotations
 import argparse
 from typing import Any
 
-from structsolve.cli.options import UsageError
+from structsolve.cli.options import UsageError, refuse
 
 #: Options that set the reader's parameters of these names.
 OWN = ("features", "window", "label_column", "comment")
@@ -107,9 +107,12 @@ def figures(
 
     names = {str(label) for labels in (*truth, *guess) for label in labels}
     dash, mark = (-2, -1) if args.suffix else (1, 0)
-    spans = len(names) > 1 and all(
-        name == "O" or (name[dash:][:1] == "-" and name[mark] in MARKS) for name in names
-    )
+    others = {name for name in names if name[dash:][:1] != "-" or name[mark] not in MARKS} - {"O"}
+    spans = len(names) > 1 and not others
+    if others:
+        such = "PER-B" if args.suffix else "B-PER"
+        text = f" is for chunk tags such as {such}; found the label {min(others)}; leave it out"
+        refuse(args, text, "suffix", "scheme")
     answer: dict[str, Any] = {}
     lines: list[str] = []
     if spans:

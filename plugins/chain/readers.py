@@ -92,6 +92,7 @@ class ConllReader(_NamedReader):
         ValueError
             For malformed lines, and without the label's column.
         """
+        self._check()
         sentences = self._sentences(path)
         width = len(sentences[0][0])
         self.columns = width - 1
@@ -155,9 +156,19 @@ class ConllReader(_NamedReader):
 
     def names(self, path: str) -> tuple[Any, Any]:
         """Read a name for the value of each column; see :meth:`Reader.names`."""
+        self._check()
         sentences = self._sentences(path)
         y = split_labels(sentences, self.label_column)
+        if self.features != "columns":
+            return list(map(self._features, sentences)), y
         return [[[f"c{j}={v}" for j, v in enumerate(t)] for t in s] for s in sentences], y
+
+    def _check(self) -> None:
+        if self.features != "template" and self.window != type(self).window:
+            raise ValueError(
+                f"window is {self.window}, which is for features 'template'; found features "
+                f"{self.features!r}: leave one of them out"
+            )
 
     def _sentences(self, path: str) -> list[Sentence]:
         rows = parse_rows(self.rows)

@@ -6,6 +6,7 @@ Compiled modules are imported where operators are made; listing structures impor
 from __future__ import annotations
 
 from functools import cached_property, partial
+from itertools import chain
 from typing import Any
 
 import numpy as np
@@ -189,8 +190,8 @@ class ChainStructure(LabelingStructure):
         name of a scheme of chunk tags, "BIO" (or "IOB2"), "IOB1", "IOE1", "IOE2", "BILOU" (or
         "IOBES", "BIOES", "BMES"), which forbids what
         :func:`~structsolve.plugins.chain.tag_schemes.forbidden_pairs` lists.  Training refuses
-        examples that have them.  Pairs of labels that y lacks cannot occur and are ignored.  An
-        oracle from another package has to obey ``space.forbidden``.
+        examples that have them.  Pairs of labels that y lacks cannot occur and are ignored; if all
+        are such, they are refused.  An oracle from another package has to obey ``space.forbidden``.
     empty : bool, default=False
         Accept sequences of length 0.  Their only label is empty, with score and loss 0; they do not
         affect the weights.
@@ -264,13 +265,20 @@ class ChainStructure(LabelingStructure):
             return X, [rng.integers(0, 3, length) for length in lengths]
         if isinstance(self.forbidden, str):
             names: list[Any] = ["O", *(f"{mark}-X" for mark in RULES[self.forbidden].marks)]
-            pairs = forbidden_pairs(names, self.forbidden)
+            pairs, choices = forbidden_pairs(names, self.forbidden), [names]
         else:
             pairs = [tuple(pair) for pair in self.forbidden]
             names = sorted({name for pair in pairs for name in pair} - {None}) or [0, 1, 2]
+            # A label in no pair fits anywhere.
+            choices = [names, [*names, names[-1] + type(names[-1])(1)]]
             if not all(_ways(names, {*pairs}, length)[-1] for length in range(1, size + 1)):
-                names.append(names[-1] + type(names[-1])(1))  # a label in no pair fits anywhere
-        return X, [_random_walk(rng, names, {*pairs}, length) for length in lengths]
+                del choices[0]
+        for names in choices:
+            for _ in range(20):
+                Y = [_random_walk(rng, names, {*pairs}, length) for length in lengths]
+                if any(_knows(pair, {None, *chain.from_iterable(Y)}) for pair in pairs):
+                    return X, Y  # training refuses pairs of which it knows none
+        return X, Y
 
 
 def _pairs_and_ends(classes: list[Any], forbidden: Any) -> tuple[list[Any], list[Any]]:

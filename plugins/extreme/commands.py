@@ -12,7 +12,8 @@ import numpy as np
 
 import structsolve
 from structsolve.cli import messages
-from structsolve.cli.options import UsageError, check_outputs, verbosity
+from structsolve.cli.options import UsageError, check_outputs, refuse, verbosity
+from structsolve.cli.outside import refuse_scores
 from structsolve.examples.given import is_sparse
 from structsolve.io._text import atomic_write, no_examples
 from structsolve.utils.suggest import a_type
@@ -20,6 +21,9 @@ from structsolve.utils.suggest import a_type
 # Rows that `predict` prints and `score` compares at a time.
 BEST = 5
 _FORMATS = ("extreme", "svmlight")
+# Options of readers that it does without.
+_SELECTING = ("target", "split", "where", "rows", "option")
+_WHOLE = ": an ExtremeSVM reads files of rows whole, without options; leave it out"
 
 
 def add_fit(parser: argparse.ArgumentParser) -> Any:
@@ -167,9 +171,10 @@ def predict(model: Any, args: argparse.Namespace) -> None:
 
     if args.top is not None and args.top < 1:
         raise UsageError(f"--top: found {args.top}; expected at least 1")
-    for option in ("marginals", "kbest", "columns"):
-        if getattr(args, option):
-            raise UsageError(f"--{option}: an ExtremeSVM has none; --top K gives the K best")
+    refuse(
+        args, ": an ExtremeSVM has none; --top K gives the K best", "marginals", "kbest", "columns"
+    )
+    refuse(args, _WHOLE, *_SELECTING)
 
     def lines() -> Iterator[str]:
         X = None
@@ -210,8 +215,10 @@ def score(model: Any, args: argparse.Namespace) -> None:
     ValueError
         For malformed data, and files without labels.
     """
-    if args.metric is not None:
-        raise UsageError(f"--metric: {a_type(model)} prints only errors and macro-F1")
+    text = ": an ExtremeSVM prints only errors and macro-F1"
+    refuse(args, text, "metric")
+    refuse_scores(args, text)
+    refuse(args, _WHOLE, *_SELECTING)
     k = min(BEST, len(model.classes_))
     truth, best, hits = [], [], 0
     for X, y in _chunks(model, args, "each"):

@@ -10,7 +10,7 @@ from sklearn.utils.validation import _check_feature_names, check_is_fitted
 
 from structsolve import batch
 from structsolve.estimators.common import generator_of
-from structsolve.estimators.weights import NamedBlock, WeightTables
+from structsolve.estimators.weights import NamedBlock, WeightTables, names_of_features
 from structsolve.evaluation.tokens import check_kinds
 from structsolve.examples.given import first_frame, listed
 from structsolve.plugins.hidden_markov.emissions import cumulated, log
@@ -192,7 +192,7 @@ class StatePredictionMixin:
             blocks.append(NamedBlock("emission", axes, [states, names], emission.table))
             return WeightTables(blocks, top, "probabilities")
         size = emission.means.shape[1]
-        names = getattr(self, "feature_names_in_", None) if feature_names is None else feature_names
+        names = names_of_features(self, feature_names)
         names = np.arange(size) if names is None else np.asarray(names)
         if len(names) != size:
             raise ValueError(f"feature_names has {len(names)} entries, expected {size}")

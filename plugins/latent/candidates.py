@@ -9,6 +9,7 @@ from typing import Any, ClassVar
 import numpy as np
 
 from structsolve.estimators.fitting import take
+from structsolve.examples.given import check_weights
 from structsolve.examples.packed import Examples
 from structsolve.examples.stacking import pieces
 from structsolve.solvers.problem import Problem
@@ -115,8 +116,10 @@ def read_candidates(
     owner = np.repeat(np.arange(len(counts)), counts)
     first = np.cumsum(counts) - counts
     flat = [label for labels in listed for label in labels]
+    weights = (check_weights(sample_weight, len(counts)) / counts)[owner]  # equal shares
     try:
-        space, everything = learn_space(structure, take(X, owner), flat, None, fit_intercept)
+        rows = take(X, owner)
+        space, everything = learn_space(structure, rows, flat, None, fit_intercept, weights)
     except (ValueError, TypeError, IndexError) as error:
         raise ValueError(_of_the_owner(str(error), owner, first)) from error
     examples = pack(space, X, [labels[0] for labels in listed], sample_weight)

@@ -17,6 +17,9 @@ from structsolve.io._text import atomic_write, bad_line, number_of, text_lines
 # Arrays of a Potts model that do not affect the energy: height and width.
 ABOUT_PICTURES = ("size", "shape")
 
+# Decoders that pass messages.
+OF_MESSAGES = ("auto", "trws", "expansion")
+
 # Parameters of decoders, which assignments do not have.
 OF_GRAPHS = ("oracle", "max_iter", "time_limit")
 
@@ -75,6 +78,10 @@ def decode(args: argparse.Namespace) -> None:
         raise UsageError(f"--maximize is for costs; {args.data} holds factors of a probability")
     if args.target is not None and not is_archive:
         raise UsageError(f"--target is for archives (.npz); found {args.data}")
+    if args.max_iter is not None and args.oracle not in (None, *OF_MESSAGES):
+        raise UsageError(
+            f"--max-iter is for --oracle {', '.join(OF_MESSAGES)}; found {args.oracle}"
+        )
     outputs = {"--output": args.output, "--marginals": args.marginals}
     check_outputs({"the data": args.data, "--evidence": args.evidence}, outputs)
     about: dict[str, Any] = {}

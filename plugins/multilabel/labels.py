@@ -185,7 +185,7 @@ def learned_pairs(edges: Any, L: int) -> Callable[[np.ndarray], np.ndarray] | No
     return {"tree": chow_liu, "auto": related_pairs if FEW < L <= MANY else None}.get(edges)
 
 
-def label_pairs(edges: Any, Y: np.ndarray, names: np.ndarray) -> np.ndarray:
+def label_pairs(edges: Any, Y: np.ndarray, names: np.ndarray, weights: Any = None) -> np.ndarray:
     """Return the pairs of labels that have scores.
 
     Parameters
@@ -195,6 +195,8 @@ def label_pairs(edges: Any, Y: np.ndarray, names: np.ndarray) -> np.ndarray:
         of labels if they are strings.
     Y : ndarray of shape (n, L)
     names : ndarray of shape (L,)
+    weights : ndarray of shape (n,), optional
+        Of the rows.
 
     Returns
     -------
@@ -209,7 +211,7 @@ def label_pairs(edges: Any, Y: np.ndarray, names: np.ndarray) -> np.ndarray:
     if isinstance(edges, str):
         choose = learned_pairs(edges, L)
         if choose is not None:
-            return choose(counts_of(Y))
+            return choose(counts_of(Y, weights))
         if edges == "auto":
             edges = "full" if L <= FEW else "none"
         if edges == "full":

@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Hashable
-from dataclasses import replace
 from typing import Any
 
 import numpy as np
 
 from structsolve.examples import packing
-from structsolve.examples.given import check_columns, column_names
+from structsolve.examples.given import check_columns, check_weights, column_names
 from structsolve.examples.labels import class_names
 from structsolve.examples.packed import Examples
 from structsolve.plugins.mrf.decoders import check_name
@@ -87,13 +86,19 @@ class MultilabelStructure(Structure):
         self.predict_oracle = predict_oracle
 
     def make_space(
-        self, X: Any, Y: Any, classes: Any = None, fit_intercept: bool = True
+        self,
+        X: Any,
+        Y: Any,
+        classes: Any = None,
+        fit_intercept: bool = True,
+        sample_weight: Any = None,
     ) -> tuple[MultilabelSpace, Examples]:
         """Learn labels and their pairs, and pack the training data.
 
         See :meth:`structsolve.Structure.make_space`. ``X``: array, CSR matrix or data frame of
         shape (n, n_features). ``Y``: array, sparse matrix or data frame of shape (n, L).
-        ``classes``: names of the columns of Y.
+        ``classes``: names of the columns of Y. ``sample_weight``: weights of the rows in counts of
+        pairs.
 
         Raises
         ------
@@ -104,7 +109,9 @@ class MultilabelStructure(Structure):
         nodes, offsets = packing.single_rows(X, compress=True)
         matrix = indicators(Y, nodes.shape[0])
         names = column_names(Y, matrix.shape[1], classes)
-        edges = label_pairs(self.edges, matrix, names)
+        if sample_weight is not None:
+            sample_weight = check_weights(sample_weight, len(matrix))
+        edges = label_pairs(self.edges, matrix, names, sample_weight)
         space = MultilabelSpace(self, names, edges, nodes.shape[1], fit_intercept)
         return space, space._examples(nodes, offsets, matrix)
 
@@ -195,17 +202,6 @@ class MultilabelSpace(Space):
         super().__init__(structure, WeightLayout(blocks, n_features, 0, intercept))
         self.classes_, self.edges_ = classes, edges
         self.separate_parts = not len(edges)
-
-    def suited_to(self, examples: Examples) -> tuple[Space, Examples]:
-        """Return the space with the pairs that weighted rows show, and its examples.
-
-        See :meth:`structsolve.Space.suited_to`.
-        """
-        if examples.sample_weight is None:
-            return self, examples
-        space = self.joined([self.learned(None, examples)])
-        topology = {**examples.topology, "identity": space.edges_.tobytes().hex()}
-        return space, replace(examples, topology=topology)
 
     def pack(self, X: Any, Y: Any = None, unseen: str = "error") -> Examples:
         """Return packed rows; labels are indicators, L per row; see :meth:`structsolve.Space.pack`.

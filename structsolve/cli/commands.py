@@ -13,8 +13,15 @@ from typing import Any
 import structsolve
 from structsolve.cli import messages, output
 from structsolve.cli.formats import check_format, guess, parameters, reads, settings
-from structsolve.cli.options import UsageError, check_outputs, class_weight, reader_options
-from structsolve.cli.outside import ask_scores, families, formats, scores, settle_estimator
+from structsolve.cli.options import UsageError, check_outputs, class_weight, reader_options, refuse
+from structsolve.cli.outside import (
+    ask_scores,
+    families,
+    formats,
+    refuse_scores,
+    scores,
+    settle_estimator,
+)
 from structsolve.io._text import atomic_write
 from structsolve.protocols import ShellModule, require
 from structsolve.structure.pack import structure_of
@@ -47,7 +54,12 @@ def fit(args: argparse.Namespace) -> None:
     models.check_data_options(args, format)
     if params is not None:
         own = getattr(formats().get(format), "OWN", ())
-        params = {**{name: getattr(args, name) for name in own}, **params}  # --option goes before
+        for name in own:
+            if params.get(name) is not None:
+                refuse(args, f" and --option {name}: expected one of them", name)
+        params = {**{name: getattr(args, name) for name in own}, **params}
+        if params.get("structure") is not None:
+            raise UsageError("--option structure: give --structure NAME")
         if "structure" in parameters(reads(format)):
             params["structure"] = args.structure
     # The data may contain the structure's parameters.
@@ -247,11 +259,17 @@ def score(args: argparse.Namespace) -> None:
     """
     from structsolve.evaluation.metrics import sequence_error, token_report  # heavy
     from structsolve.evaluation.scorers import get_scorer  # heavy
+    from structsolve.evaluation.tokens import without_void  # heavy
 
     model, steps = _load(args)
     if (own := _own_shell(model, steps)) is not None:
         own.score(model, args)
         return
+    if args.metric is not None:
+        text = (
+            f": --metric {args.metric} prints one score alone; arguments of it go behind its name"
+        )
+        refuse_scores(args, f"{text} (name:arguments), else leave out one of the two")
     try:
         scorer = None if args.metric is None else get_scorer(args.metric)
     except ValueError as error:
@@ -264,9 +282,13 @@ def score(args: argparse.Namespace) -> None:
         text = json.dumps({args.metric: value}, indent=2) if args.json else ""
         print(text or f"{args.metric} {value:.6g} of {len(data.y)} examples", file=messages.out())
         return
+    unused = (
+        f": labels of {args.data} are neither sequences nor classes, and scored whole; leave it out"
+    )
     for module in scores():
         report = ask_scores(module, "report", model, data, args)
         if report is not None:
+            refuse_scores(args, unused, module)
             print(output.report_text(report, args), file=messages.out())
             return
     # Without classes, the numbers of a matching are places in its own example.
@@ -274,6 +296,7 @@ def score(args: argparse.Namespace) -> None:
     structured = structured or output.are_structured(model, (), data.y)
     predicted = model.predict(data.X)
     if structured or output.are_structured(model, predicted):
+        refuse_scores(args, unused)
         print(output.whole_labels_text(model, data, args, predicted), file=messages.out())
         return
     unknown = [i for i, one in enumerate(data.y) if one is None]
@@ -286,7 +309,7 @@ def score(args: argparse.Namespace) -> None:
     truth = output.as_lists(data.y if whole else data.split(data.y))
     if getattr(structure_of(model), "label_axes", 1) == 2:  # files may have lists of rows
         truth = [[*chain.from_iterable(one)] if not is_flat(one) else one for one in truth]
-    truth, guess = output.without_void(model, data, truth, guess)
+    truth, guess = without_void(model, data.X, data.y, truth, guess)
     report = token_report(truth, guess)
     if whole or data.lengths:
         report["sequence_error"] = sequence_error(truth, guess)

@@ -244,7 +244,8 @@ def _arrays(X: Any) -> Any:
         return X
     try:
         if not hasattr(X[0], "shape") and np.ndim(X[0]) == 1:
-            return np.asarray(X)
+            rows = np.asarray(X)
+            return X if rows.dtype.kind in "US" else rows  # sequences of symbols
         return [np.asarray(x) if isinstance(x, list) else x for x in X]
     except ValueError:  # ragged: the structure refuses it by its example
         return X

@@ -44,6 +44,7 @@ OF_OTHERS = ("alphas", "cv", "scoring", "history", "kernel_param")
 
 # Files for parameters of structures: names of options, and of parameters.
 FILES = ("hierarchy", "network")
+OF_STRUCTURES = (*FILES, "labels", "close")
 
 
 def _file_params(structure: str | None) -> tuple[str, ...]:
@@ -376,7 +377,17 @@ def _make_named(args: argparse.Namespace, structure: Any) -> Any:
     }
     if "class_weight" in given:
         given["class_weight"] = class_weight(given["class_weight"])
-    given |= {"structure": structure} if "structure" in takes else {}
-    given |= {"fit_intercept": False} if args.no_intercept and "fit_intercept" in takes else {}
+    if "structure" in takes:
+        given["structure"] = structure
+    else:  # what sets the structure is a parameter of its own, or none
+        refuse(
+            args, text, "structure", *(option for option in OF_STRUCTURES if option not in takes)
+        )
+        own = [name for name in OF_STRUCTURES if name in takes and hasattr(structure, name)]
+        given |= {name: getattr(structure, name) for name in own}
+    if "fit_intercept" in takes:
+        given["fit_intercept"] = not args.no_intercept
+    else:
+        refuse(args, text, "no_intercept")
     given |= {"verbose": verbosity(args)} if "verbose" in takes else {}
     return registry.default().make("estimators", args.estimator, **given)

@@ -4,13 +4,13 @@ from __future__ import annotations
 import argparse
 import json
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from itertools import compress, pairwise, repeat
+from itertools import repeat
 from typing import Any
 
 from structsolve.cli.messages import one_line, plain
 from structsolve.evaluation.report import AVERAGES, FIGURES
 from structsolve.registry.plugin import LISTS
-from structsolve.structure.pack import pack, structure_of
+from structsolve.structure.pack import structure_of
 from structsolve.utils.values import is_whole, to_json
 
 GIVES = ("oracle", "power", "parts", "projection", "loss", "max_min", "polytope")
@@ -112,35 +112,6 @@ def whole_labels_text(model: Any, data: Any, args: argparse.Namespace, predicted
         f"score {report['score']:.4f}, whole labels right {report['sequence_accuracy']:.4f} of "
         f"{len(data.y)} examples"
     )
-
-
-def without_void(model: Any, data: Any, *labels: list[list[Any]]) -> list[list[list[Any]]]:
-    """Return lists of label sequences without the nodes that are void in y.
-
-    Parameters
-    ----------
-    model : estimator
-        Fitted.
-    data : Data
-    *labels : list of list
-        One list per example, a label for each node.
-
-    Returns
-    -------
-    list
-        One for each of ``labels``.
-    """
-    if getattr(structure_of(model), "void", None) is None:
-        return [*labels]
-    examples = pack(model.space_, data.X, data.y, unseen="extra")
-    weights = examples.topology.get("node_weights")
-    if weights is None:
-        return [*labels]
-    bounds = [*pairwise(examples.offsets.tolist())]
-    return [
-        [[*compress(row, weights[a:b])] for row, (a, b) in zip(rows, bounds, strict=True)]
-        for rows in labels
-    ]
 
 
 def labels_text(model: Any, data: Any, args: argparse.Namespace) -> Iterator[str]:

@@ -9,7 +9,7 @@ import warnings
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
-from structsolve.cli.options import UsageError
+from structsolve.cli.options import UsageError, refuse
 from structsolve.protocols import FitOptions, require
 from structsolve.registry.distributions import described, disabled, entries
 from structsolve.registry.plugin import Plugin, is_ours, modules_of
@@ -18,6 +18,8 @@ GROUP = "structsolve_commands"
 FIT = "structsolve_fit"
 FORMATS = "structsolve_formats"
 SCORE = "structsolve_score"
+# Names of parameters, by the module that has added them.
+Options = dict[str, list[str]]
 # Names after --without-plugin.
 _off: list[str] = []
 
@@ -114,7 +116,7 @@ def add_commands(command: Any, taken: Any, chosen: str | None) -> None:
                 command(entry.name, None, f"Of {plugin.source}, not loaded.")
 
 
-def add_options(group: str, sub: Any, place: Any = None, name: str = "add_options") -> None:
+def add_options(group: str, sub: Any, place: Any = None, name: str = "add_options") -> Options:
     """Add the options of a group's modules; modules whose options clash are left out.
 
     Parameters
@@ -126,7 +128,13 @@ def add_options(group: str, sub: Any, place: Any = None, name: str = "add_option
         Where to add them in it.
     name : str
         Of the function that adds them, which modules may lack.
+
+    Returns
+    -------
+    dict of str to (list of str)
+        Names of the parameters that each module has added.
     """
+    added: Options = {}
     brought = _modules(group)
     for key, module in [*brought.items()]:
         add = getattr(module, name, lambda _: None)
@@ -143,7 +151,9 @@ def add_options(group: str, sub: Any, place: Any = None, name: str = "add_option
             label = next(plugin.label for plugin, _ in entries(group) if plugin.name == key)
             warnings.warn(f"{label} was not loaded: {described(error)}", stacklevel=2)
         else:
+            added[key] = [one.dest for one in tried._actions[len(sub._actions) :]]
             add(sub if place is None else place)
+    return added
 
 
 @functools.cache
@@ -243,6 +253,28 @@ def ask_scores(module: Any, name: str, *args: Any) -> Any:
     raise TypeError(f"{label}: {name}() of its scores returned {answer!r:.80}, expected {told}")
 
 
+def refuse_scores(args: argparse.Namespace, text: str, but: Any = None) -> None:
+    """Refuse options of modules with scores, where only one of them, or none, is asked.
+
+    Parameters
+    ----------
+    args : Namespace
+        Options of ``score``.
+    text : str
+        What follows the option in the message.
+    but : module, optional
+        The one that is asked.
+
+    Raises
+    ------
+    UsageError
+        The message names the option.
+    """
+    for key, module in _modules(SCORE).items():
+        if module is not but:
+            refuse(args, text, *args.of_scores.get(key, ()))
+
+
 def settle_estimator(args: argparse.Namespace) -> None:
     """Let an option that chooses its estimator do so, such as ``--n-hidden``.
 
@@ -290,7 +322,7 @@ def owner_of(error: BaseException) -> str | None:
 def _refuse_taken(parser: argparse.ArgumentParser) -> None:
     """Refuse options that take the place of what the shell sets, and help that cannot be shown."""
     for action in parser._actions:
-        if action.dest in ("run", "default_of"):
+        if action.dest in ("run", "default_of", "of_scores"):
             name = (action.option_strings or [action.dest])[0]
             raise ValueError(f"{name}: the shell has its own {action.dest!r}; give it a dest")
     parser.format_help()

@@ -92,7 +92,8 @@ def make_parser(chosen: str | None = None) -> Parser:
     sub.add_argument("model")
     sub.add_argument("data")
     if chosen in (None, "score"):
-        outside.add_options(outside.SCORE, sub, name="add_score_options")
+        own = outside.add_options(outside.SCORE, sub, name="add_score_options")
+        sub.set_defaults(of_scores=own)
     sub.add_argument("--metric", help="only this one, as name or name:arguments")
     sub.add_argument("--json", action="store_true", help="print JSON")
     _use_options(sub)
@@ -246,6 +247,7 @@ def _use_options(sub: Any) -> None:
     data_options(sub)
     sub.add_argument("--oracle", help=ORACLE + "; default: that of training")
     sub.add_argument("--n-jobs", type=int)
+    sub.set_defaults(default_of=sub.get_default)
 
 
 class _Version(argparse.Action):

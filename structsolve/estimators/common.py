@@ -180,7 +180,8 @@ class CommonMixin:
             from sklearn.utils.validation import _check_feature_names  # heavy
 
             _check_feature_names(self, first_frame(X), reset=False)
-        check_columns(edge_frame(X), self._edge_names, what="X, features of edges")
+        if self._edge_names is not None:
+            check_columns(edge_frame(X), self._edge_names, what="X, features of edges")
 
 
 class EstimatorMixin(CommonMixin, OperatorsMixin):

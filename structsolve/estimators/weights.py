@@ -5,9 +5,12 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from reprlib import repr as brief
 from typing import Any
 
 import numpy as np
+
+from ..examples.given import listed
 
 
 @dataclass
@@ -84,15 +87,13 @@ def named_blocks(model: Any, feature_names: Any = None) -> list[NamedBlock]:
     Raises
     ------
     ValueError
-        For a kernel model, and for another number of names than features.
+        For a kernel model, and for names that do not fit.
     """
     if not model.coef_:
         raise ValueError(
             "a kernel model has no weights to name; dual_coef_ and support_ hold its dual variables"
         )
-    names = feature_names
-    if names is None:
-        names = getattr(model, "feature_names_in_", None)
+    names = names_of_features(model, feature_names)
     space = model.space_
     blocks, made = {b.name: b for b in space.layout.blocks}, []
     for name, values in model.coef_.items():
@@ -110,6 +111,44 @@ def named_blocks(model: Any, feature_names: Any = None) -> list[NamedBlock]:
             columns = ["feature", *more[0], *columns]
         made.append(_without_single(NamedBlock(name, tuple(columns), labels, values), space))
     return made
+
+
+def names_of_features(model: Any, given: Any = None) -> Any:
+    """Return the names of a model's features: given ones, or those of training.
+
+    Parameters
+    ----------
+    model : estimator
+        Fitted.
+    given : sequence of str, optional
+
+    Returns
+    -------
+    sequence or None
+        None if there are none.
+
+    Raises
+    ------
+    ValueError
+        For a name that another column had in training.
+    """
+    own = getattr(model, "feature_names_in_", None)
+    if given is None:
+        return own
+    names = listed(given, "feature_names")
+    if isinstance(names, (str, bytes, dict)) or not hasattr(names, "__len__"):
+        raise ValueError(
+            f"feature_names is {names!r:.60}, expected a list, a name for each feature"
+        )
+    places = {str(name): j for j, name in enumerate(() if own is None else own)}
+    for j, name in enumerate(names):
+        place = places.get(str(name), j)
+        if place != j:
+            raise ValueError(
+                f"feature_names: found {name!r} for feature {j}, but it named feature {place} in "
+                f"training; expected {brief([*places])} in this order, or other names"
+            )
+    return names
 
 
 def _rows(names: Any, size: int, joined: bool, space: Any) -> np.ndarray:

@@ -6,11 +6,14 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
+import numpy as np
+
 from structsolve import registry
 from structsolve.structure.pack import pack, structure_of
 from structsolve.utils.suggest import did_you_mean
 
 from .metrics import TOKEN_METRICS, share_equal, token_score
+from .tokens import in_sequence, without_void
 
 __all__ = ["get_scorer", "get_scorer_names"]
 
@@ -161,7 +164,14 @@ class ByLabels(Weighted):
             X = final_model(estimator, X)[1]
             both = (pack(model.space_, X, each, unseen="extra") for each in (y, answers))
             y, answers = (examples.labels for examples in both)
-        return token_score(y, answers, self.name, **given)
+        if (name := getattr(structure, "node_labels", None)) is not None:  # of networkx graphs
+            y = [dict(one.nodes(data=name)) if hasattr(one, "nodes") else one for one in y]
+        sides: Any = in_sequence(y, answers)
+        if getattr(structure, "void", None) is not None:
+            rows = ([np.array(one, dtype=object).ravel() for one in side] for side in sides)
+            sides = without_void(model, final_model(estimator, X)[1], y, *rows)
+        true, pred = sides
+        return token_score(true, pred, self.name, **given)
 
 
 def final_model(estimator: Any, X: Any = None) -> tuple[Any, Any]:

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from itertools import chain
+from itertools import chain, compress, pairwise
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from structsolve.structure.pack import pack, structure_of
 from structsolve.utils.suggest import a_type
 
 Labels = Sequence[Any] | NDArray[Any]
@@ -33,6 +34,7 @@ def paired(
     ValueError
         For unequal lengths, mixed types, and no labels at all.
     """
+    y_true, y_pred = in_sequence(y_true, y_pred)
     true, lengths = flatten(y_true, "y_true")
     pred, others = flatten(y_pred, "y_pred")
     if lengths.size != others.size:
@@ -51,6 +53,76 @@ def paired(
         raise ValueError("y_true holds no labels; there is nothing to score")
     check_kinds(true[0].item(), pred[0].item())
     return true, pred, lengths
+
+
+def in_sequence(y_true: Any, y_pred: Any) -> tuple[Any, Any]:
+    """Return labels by node, which are dicts, as sequences; leave others unchanged.
+
+    Parameters
+    ----------
+    y_true, y_pred : sequence of labels
+
+    Returns
+    -------
+    tuple
+        Both.
+
+    Raises
+    ------
+    ValueError
+        If the labels of an example are not of the same nodes in both.
+
+    Examples
+    --------
+    >>> in_sequence([{"u": 1, "v": 2}], [{"v": 3, "u": 4}])
+    ([[1, 2]], [[4, 3]])
+    """
+    both = [y_true, y_pred]
+    if not all(isinstance(Y, (list, tuple)) for Y in both) or len(y_true) != len(y_pred):
+        return y_true, y_pred
+    pairs = [*zip(y_true, y_pred, strict=True)]
+    if not any(isinstance(one, dict) for pair in pairs for one in pair):
+        return y_true, y_pred
+    for i, (true, pred) in enumerate(pairs):
+        named = [isinstance(one, dict) for one in (true, pred)]
+        if any(named):
+            if not all(named) or true.keys() != pred.keys():
+                raise ValueError(
+                    f"example {i}: y_true is {true!r:.60} and y_pred {pred!r:.60}; expected dicts "
+                    "of the labels of the same nodes"
+                )
+            pairs[i] = [*true.values()], [pred[node] for node in true]
+    both = [*map(list, zip(*pairs, strict=True))]
+    return both[0], both[1]
+
+
+def without_void(model: Any, X: Any, y: Any, *labels: list[Any]) -> list[list[Any]]:
+    """Return lists of label sequences without the nodes that are void in y.
+
+    Parameters
+    ----------
+    model : estimator
+        Fitted.
+    X, y : as for its ``fit``
+    *labels : list of sequence
+        One sequence per example, a label for each node.
+
+    Returns
+    -------
+    list
+        One for each of ``labels``.
+    """
+    if getattr(structure_of(model), "void", None) is None:
+        return [*labels]
+    examples = pack(model.space_, X, y, unseen="extra")
+    weights = examples.topology.get("node_weights")
+    if weights is None:
+        return [*labels]
+    bounds = [*pairwise(examples.offsets.tolist())]
+    return [
+        [[*compress(row, weights[a:b])] for row, (a, b) in zip(rows, bounds, strict=True)]
+        for rows in labels
+    ]
 
 
 def check_kinds(one: Any, other: Any, name: str = "y_true", beside: str = "y_pred") -> None:

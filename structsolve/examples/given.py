@@ -30,7 +30,7 @@ def is_sparse(x: Any) -> bool:
 
 
 def first_frame(X: Any) -> Any:
-    """Return the data frame whose columns name the features of X, if there is one.
+    """Return the data frame whose columns name the features of X, the first if there are several.
 
     Parameters
     ----------
@@ -45,9 +45,14 @@ def first_frame(X: Any) -> Any:
     X = getattr(X, "frame", X) if hasattr(X, "offsets") else X  # Sequences
     objects = getattr(getattr(X, "dtype", None), "kind", "") == "O" and np.ndim(X) == 1
     if not hasattr(X, "columns") and (objects or isinstance(X, (list, tuple))):
-        X = next(iter(X), None)
-        X = X[0] if isinstance(X, tuple) and X else X
+        return _frame_of(X, 0)
     return X if hasattr(X, "columns") else None
+
+
+def _frame_of(X: Any, place: int) -> Any:
+    """Return the first data frame among examples, or at this place of those that are tuples."""
+    parts = (x[place] if isinstance(x, tuple) and x else x for x in X)
+    return next((part for part in parts if hasattr(part, "columns")), None)
 
 
 def edge_frame(X: Any) -> Any:
@@ -61,11 +66,10 @@ def edge_frame(X: Any) -> Any:
     Returns
     -------
     data frame or None
-        The last of the tuple of the first example.
+        The last of the tuple of an example.
     """
-    first = next(iter(X), None) if isinstance(X, (list, tuple)) else None
-    last = first[-1] if isinstance(first, tuple) and len(first) > 1 else None
-    return last if hasattr(last, "columns") else None
+    tuples = X if isinstance(X, (list, tuple)) else ()
+    return _frame_of((x for x in tuples if isinstance(x, tuple) and len(x) > 1), -1)
 
 
 def listed(given: Any, what: str = "X") -> Any:
@@ -147,11 +151,7 @@ def column_names(Y: Any, n: int, classes: Any = None, what: str = "y") -> np.nda
             f"{what if classes is None else 'classes'}: found the names {brief(names.tolist())}, "
             f"expected {n} distinct names of the columns of {what}"
         )
-    if own is not None and list(map(str, own)) != names.astype(str).tolist():
-        raise ValueError(
-            f"classes: found {brief(names.tolist())}, expected the columns of {what} in their "
-            f"order, {brief(own)}"
-        )
+    check_columns(Y, names, others=False, what=what, whose="classes")
     return names
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+from inspect import signature
 from typing import Any
 
 import numpy as np
@@ -45,7 +46,10 @@ def learn_space(
     """
     check_types(structure, f"structure {structure.name!r}: ")
     _refuse_masked(structure, X, Y)
-    answer = structure.make_space(X, Y, classes, fit_intercept)
+    given: dict[str, Any] = {}
+    if sample_weight is not None and "sample_weight" in signature(structure.make_space).parameters:
+        given["sample_weight"] = sample_weight
+    answer = structure.make_space(X, Y, classes, fit_intercept, **given)
     if not (isinstance(answer, tuple) and len(answer) == 2 and isinstance(answer[1], Examples)):
         kinds = [type(part).__name__ for part in answer] if isinstance(answer, tuple) else None
         raise TypeError(

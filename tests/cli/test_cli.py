@@ -252,13 +252,35 @@ def test_score(capsys, model, tagged, tmp_path):
     assert "plain.conll: found no labels" in fails(capsys, "score", model, plain)
 
 
-@pytest.mark.parametrize("option", [(), ("--suffix",)])
-def test_labels_with_dashes_are_no_chunk_tags(capsys, tmp_path, option):
+def test_labels_with_dashes_are_no_chunk_tags(capsys, tmp_path):
     path, model = tmp_path / "steps.conll", tmp_path / "steps.structsolve"
     path.write_text("w 1-a\nx 2-b\n\nw 1-a\n")
     works(capsys, "fit", path, "--model", model, "--alpha", 0.01)
-    out = works(capsys, "score", model, path, *option)
+    out = works(capsys, "score", model, path)
     assert "accuracy 1.0000 of 3 labels" in out and "spans" not in out
+    for option in (("--suffix",), ("--scheme", "IOB2")):
+        told = f"{option[0]} is for chunk tags such as .*; found the label 1-a"
+        fails(capsys, "score", model, path, *option, match=told)
+
+
+def test_options_without_effect_beside_others_are_refused(capsys, model, tagged, tmp_path):
+    for option in (("--errors", 2), ("--scheme", "IOB2"), ("--suffix",)):
+        told = f"{option[0]}: --metric accuracy prints one score alone; .* leave out one"
+        fails(capsys, "score", model, tagged, "--metric", "accuracy", *option, match=told)
+    fit, out = ("fit", tagged, "--model", tmp_path / "m", "--features"), tmp_path / "a.crfsuite"
+    told = "window is 3, which is for features 'template'; found features 'columns'"
+    fails(capsys, *fit, "columns", "--window", 3, match=told)
+    fails(capsys, *fit, "columns", "--option", "window=3", match=told)
+    fails(capsys, "convert", tagged, out, "--option", "window=3", match=told)
+    told = "--window and --option window: expected one of them"
+    fails(capsys, *fit, "template", "--window", 3, "--option", "window=1", match=told)
+    works(capsys, "convert", tagged, out, "--option", "features=template")
+    assert "w[0]=reckons" in out.read_text()
+    sets = tmp_path / "a.svm"
+    sets.write_text("0,1 1:1\n1 1:2\n")
+    works(capsys, "fit", sets, "--structure", "multilabel", "--model", tmp_path / "m")
+    told = "--errors: labels of .*a.svm are neither sequences nor classes"
+    fails(capsys, "score", tmp_path / "m", sets, "--errors", 2, match=told)
 
 
 def test_data_unlike_training(capsys, model, tmp_path):
@@ -493,7 +515,8 @@ def test_label_sets(capsys, tmp_path):
 @pytest.mark.parametrize("features", ["template", "columns"])
 def test_models_of_earlier_releases_keep_their_settings(capsys, tmp_path, tagged, features):
     path, old = tmp_path / "m.structsolve", tmp_path / "old.structsolve"
-    fit = ("fit", tagged, "--model", path, "--features", features, "--window", 1)
+    window = ["--window", 1] if features == "template" else []
+    fit = ("fit", tagged, "--model", path, "--features", features, *window)
     works(capsys, *fit, "--alpha", 0.01)
     model = structsolve.load(path)
     shell = model.metadata_["shell"]

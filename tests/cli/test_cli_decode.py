@@ -87,6 +87,8 @@ def test_decode_refuses_options_of_other_models(tmp_path, capsys):
     for option in (("--oracle", "exact"), ("--max-iter", 5)):
         fails(capsys, "decode", costs, *option, match=f"{option[0]} is for graphs")
         assert works(capsys, "decode", graph, *option) == "1\n"
+    told = "--max-iter is for --oracle auto, trws, expansion; found exact"
+    fails(capsys, "decode", graph, "--oracle", "exact", "--max-iter", 5, match=told)
     fails(capsys, "decode", graph, "--maximize", match="--maximize is for costs")
     for path in (costs, graph):
         fails(capsys, "decode", path, "--target", "a", match="--target is for archives")

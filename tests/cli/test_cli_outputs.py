@@ -180,5 +180,9 @@ def test_labels_of_ndjson_keep_their_form(capsys, tmp_path):
         assert "accuracy 1.0000 of 2 labels" in works(capsys, "score", *given)
     given = fit("hht", "aab", "--estimator", "HiddenMarkovModel")
     assert "accuracy 1.0000 of 3 labels" in works(capsys, "score", *given)
+    words = '{"x": ["h", "t"], "y": ["a", "b"]}\n'  # sequences of one length are no matrix
+    given[1].write_text(2 * words)
+    assert "accuracy 1.0000 of 4 labels" in works(capsys, "score", *given)
+    assert works(capsys, "predict", *given, "--marginals").count(":") == 8
     given[1].write_text('{"x": "ht", "y": "ab"}\n{"x": "ht", "y": null}\n')
     fails(capsys, "score", *given, match="example 1 has no labels")

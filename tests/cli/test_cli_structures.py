@@ -80,6 +80,11 @@ def test_fair_regularisation(capsys, data, rule):
     assert isinstance(structsolve.load(model), HierarchicalSVM)
     own = HierarchicalSVM(read_hierarchy(folder / "animals.txt"), normalization=rule, alpha=0.01)
     assert lines == own.fit(X, y).predict(X).tolist()
+    if rule != "none":  # the class takes files, too
+        named = ("--estimator", f"HierarchicalSVM:normalization={rule}")
+        assert run(capsys, folder, "leaves.npz", *given[:4], *named)[0] == lines
+    chosen = ("--alphas", "0.01", "10", "--cv", "2")
+    assert run(capsys, folder, "leaves.npz", *given[:2], *given[4:], *chosen)[0] == lines
 
 
 def test_hidden_states(capsys, data):

@@ -128,6 +128,7 @@ def test_columns_of_frames_are_those_of_training_in_every_form(form, tmp_path):
         )
 
     X, turned = formed(plain), formed([x[["b", "a"]] for x in plain])
+    mixed = formed([plain[0].to_numpy(), *(x[["b", "a"]] for x in plain)])
     model = StructuredSVM(form if form in pairs else "chain", alpha=0.1).fit(X, y)
     text = "Feature names must be in the same order"
     for one in (model, reloaded(model, tmp_path)):
@@ -135,6 +136,10 @@ def test_columns_of_frames_are_those_of_training_in_every_form(form, tmp_path):
         same(one.predict(X), model.predict(X))
         refused(text, one.predict, turned)
         refused(text, one.score, turned, y)
+        refused(text, one.predict, mixed)
+        refused("found 'b' for feature 0, but it named feature 1", one.info, 1, ["b", "a"])
+        assert "up" in str(one.info(1, iter(["up", "b"])))
+        refused("feature_names is 'ab', expected a list", one.info, 1, "ab")
     refused(text, clone(model).fit, X, y, validation=(turned, y))
     model.fit(X, y, validation=(X, y))
     refused(text, model.fit, turned, y, validation=(X, y))

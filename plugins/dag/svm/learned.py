@@ -31,7 +31,7 @@ class LearnedFitting(SparseFitting):
             "kernel": self.kernel is not None,
             "early_stopping": bool(self.early_stopping),
             "validation": validated,
-            "warm_start": bool(self.warm_start),
+            "warm_start": bool(getattr(self, "warm_start", False)),  # a path has none
             "slack": self.slack is not None,
             "directional": bool(self.directional),
         }

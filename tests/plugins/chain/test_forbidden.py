@@ -90,8 +90,9 @@ def test_operators_against_enumeration(seed):
 
 @pytest.mark.parametrize(
     "forbidden",
-    ["BIO", "BILOU", [(None, 1), (0, 2), (2, None)], [(None, 0), (1, None)], [("a", "a")]],
-)
+    ["BIO", "BILOU", [(None, 1), (0, 2), (2, None)], [(None, 0), (1, None)], [("a", "a")],
+     [(None, "I"), ("O", "I")], [(None, "a"), ("a", None)]],
+)  # fmt: skip
 def test_promises_are_kept(forbidden):
     check_structure(ChainStructure(forbidden=forbidden), n_cases=2)
 

@@ -263,6 +263,13 @@ def test_what_is_refused(files, tmp_path, capsys):
     fails(capsys, "predict", model, files.test, "--columns", match="--columns")
     fails(capsys, "predict", model, files.test, "--oracle", "lp", match="--oracle")
     fails(capsys, "predict", model, files.test, "--format", "conll", match="takes extreme or svm")
+    whole = {"target": "a", "split": "test", "where": "a=1", "rows": "9", "option": "a=1"}
+    for command in ("predict", "score"):  # their reader takes none of these
+        for name, value in whole.items():
+            told = f"--{name}: an ExtremeSVM reads files of rows whole"
+            fails(capsys, command, model, files.test, f"--{name}", value, match=told)
+    for option in (("--metric", "accuracy"), ("--scheme", "IOB2"), ("--suffix",), ("--errors", 3)):
+        fails(capsys, "score", model, files.test, *option, match=f"{option[0]}: .*only errors and")
     fails(capsys, "prune", model, "--out", out, match="expected --mb, --error or --float16")
     fails(capsys, "prune", model, "--out", out, "--error", 0, match="--error and --data")
     fails(capsys, "prune", model, "--out", out, "--mb", 1, "--data", files.test, match="--error an")

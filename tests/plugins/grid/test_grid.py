@@ -282,6 +282,8 @@ def test_void_pixels_count_for_nothing(params, shapes):
     assert not any((p == 255).any() for p in predicted)
     right = [(p == y)[y != 255] for p, y in zip(predicted, Y)]
     assert model.score(X, Y) == pytest.approx(np.concatenate(right).mean())
+    assert model.score(X, Y, metric="accuracy") == pytest.approx(np.concatenate(right).mean())
+    assert model.score(X, Y, metric="sequence-accuracy") == np.mean([one.all() for one in right])
 
 
 def test_weights_of_pixels():

@@ -6,6 +6,7 @@ import pytest
 from checks import refused
 
 from structsolve import StructuredSVM, load
+from structsolve.evaluation.metrics import make_token_scorer, token_report, token_score
 from structsolve.plugins.mrf import MRFStructure, decode
 from structsolve.plugins.tree import TreeStructure
 
@@ -156,6 +157,15 @@ def test_trees():
     assert model.coef_["node"].shape[0] == 3 and model.coef_["edge"].shape[0] == 2
     answers = model.predict(graphs)
     assert [list(answer) for answer in answers] == [list(graph) for graph in graphs]
+    given = [labels(graph) for graph in graphs]
+    flat = [*map(list, map(dict.values, given))], [*map(list, map(dict.values, answers))]
+    for name in ("accuracy", "macro-f1", "sequence-accuracy"):  # orders of nodes do not matter
+        turned = [dict(reversed(one.items())) for one in given]
+        scores = {model.score(graphs, y, metric=name) for y in (given, turned, graphs)}
+        assert scores == {make_token_scorer(name)(model, graphs, given)}
+        assert scores == {token_score(*flat, name)} != {1.0}
+    refused("example 0: y_true is .*dicts of the labels of the same nodes",
+            token_report, [{"u": "a"}], [{"v": "a"}])  # fmt: skip
     parallel = nx.MultiDiGraph([("u", "v"), ("u", "v")])
     nx.set_node_attributes(parallel, 0.0, "features")
     refused("example 0, edges: edge 1 joins nodes", StructuredSVM("tree").fit, [parallel], [[0, 1]])

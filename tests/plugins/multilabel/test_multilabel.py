@@ -15,7 +15,7 @@ from sklearn.metrics import f1_score, hamming_loss, label_ranking_average_precis
 from sklearn.model_selection import GridSearchCV
 
 import structsolve
-from structsolve import StructuredSVM
+from structsolve import AnyOf, LatentSVM, StructuredSVM
 from structsolve.lp import ask_oracle
 from structsolve.plugins.multilabel import MultilabelStructure
 from structsolve.plugins.multilabel.labels import chow_liu, counts_of, mutual_information
@@ -428,14 +428,18 @@ def test_default_pairs_keep_to_a_budget():
     assert len(many[0].edges_) == 10  # each pair costs time for each row
 
 
+@pytest.mark.parametrize("kind", ["weights", "kernel", "latent", "candidates"])
 @pytest.mark.parametrize("edges", ["auto", "tree"])
-def test_learned_pairs_count_rows_by_their_weights(edges):
+def test_learned_pairs_count_rows_by_their_weights(edges, kind):
     rng = np.random.default_rng(1)
     X, Y = rng.normal(size=(60, 2)), rng.integers(0, 2, (60, 9))
     Y[:20, 3], Y[20:40, 6] = Y[:20, 1], Y[20:40, 4]
     weights = np.repeat([3, 1, 0], 20)
-    model = StructuredSVM(MultilabelStructure(edges), alpha=1.0, tol=0.1)
-    pairs = clone(model).fit(X, Y, sample_weight=weights).space_.edges_.tolist()
+    estimator = LatentSVM if kind in ("latent", "candidates") else StructuredSVM
+    model = estimator(MultilabelStructure(edges), alpha=1.0, tol=0.1)
+    model.set_params(**{"kernel": "rbf"} if kind == "kernel" else {})
+    given = [AnyOf([y, y]) for y in Y] if kind == "candidates" else Y
+    pairs = clone(model).fit(X, given, sample_weight=weights).space_.edges_.tolist()
     rows = np.repeat(np.arange(60), weights)
     assert pairs == clone(model).fit(X[rows], Y[rows]).space_.edges_.tolist()
     assert pairs != model.fit(X, Y).space_.edges_.tolist()

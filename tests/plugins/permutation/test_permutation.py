@@ -108,7 +108,7 @@ def test_data_frames():
         for score in (model.score, partial(get_scorer("kendall-tau"), model)):
             refused("y: found the columns", score, frames[0], frames[1][names[::-1]])
             assert score(*frames) > 0.5
-        told = "classes: found .*, expected the columns of y in their order"
+        told = "y: found the columns .*, expected .* as classes"
         refused(told, model.space_.structure.make_space, *frames, classes=names[::-1])
 
 
