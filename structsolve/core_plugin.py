@@ -9,7 +9,6 @@ from . import registry, surrogates
 from .evaluation.scorers import OURS, make_scorer
 from .hookspecs import BOUND_BEFORE, Lazy, Named, hookimpl
 from .io.archives import ArchiveReader
-from .io.arff import ArffReader
 from .io.ndjson import NdjsonReader
 from .io.tables import TableReader
 from .lp import Cvxpy, Highs
@@ -191,7 +190,6 @@ def structsolve_readers():
         Named("npz", ArchiveReader, "NumPy archives: splits, sparse labels, rankings, ..."),
         Named("csv", TableReader, "tables, one example a line"),
         Named("ndjson", NdjsonReader, "a JSON object a line: examples and labels of any form"),
-        Named("arff", ArffReader, "Weka's tables, label sets with XML (Mulan), hierarchies"),
     ]
 
 

@@ -33,6 +33,7 @@ _PLACES = {
     "plugins.multiclass.class_rows": "solvers.class_rows",
     "plugins.multiclass.interior_point": "solvers.interior_point",
     "plugins.multiclass.newton": "solvers.newton",
+    "plugins.multilabel.arff": "io.arff",
     "plugins.multilabel.metrics": "evaluation.label_sets",
     "plugins.risk": "estimators.risk",
 }
