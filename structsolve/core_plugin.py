@@ -9,7 +9,6 @@ from . import registry, surrogates
 from .evaluation.scorers import OURS, make_scorer
 from .hookspecs import BOUND_BEFORE, Lazy, Named, hookimpl
 from .io.archives import ArchiveReader
-from .io.arff import ArffReader
 from .io.ndjson import NdjsonReader
 from .io.tables import TableReader
 from .lp import Cvxpy, Highs
@@ -25,7 +24,6 @@ from .solvers import (
     LBFGS,
     SDCA,
     SGD,
-    SMO,
     Auto,
     ConsensusADMM,
     CuttingPlane,
@@ -170,7 +168,6 @@ def structsolve_solvers():
         Named("sdca", SDCA, "stochastic dual coordinate ascent for crf and sparsemap"),
         Named("cutting-plane", CuttingPlane, "one-slack or n-slack cutting planes (BMRM)"),
         Named("admm", ConsensusADMM, "rounds over shards of the examples, one thread each"),
-        Named("smo", SMO, "pair steps of the largest gain, for kernel models of classes"),
         Named("smoothing", Smoothing, "quasi-Newton steps on the smoothed margin of classes"),
         Named("lbfgs", LBFGS, "quasi-Newton steps for smooth surrogates; L1, elastic net"),
         Named("sgd", SGD, "stochastic subgradient (Pegasos) with averaging"),
@@ -191,7 +188,6 @@ def structsolve_readers():
         Named("npz", ArchiveReader, "NumPy archives: splits, sparse labels, rankings, ..."),
         Named("csv", TableReader, "tables, one example a line"),
         Named("ndjson", NdjsonReader, "a JSON object a line: examples and labels of any form"),
-        Named("arff", ArffReader, "Weka's tables, label sets with XML (Mulan), hierarchies"),
     ]
 
 

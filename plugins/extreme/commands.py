@@ -286,7 +286,7 @@ def prune(args: argparse.Namespace) -> None:
     """
     check_outputs({"--data": args.data}, {"--out": args.out})
     model = structsolve.load(args.model)
-    if not is_extreme(model):
+    if not isinstance(model, structsolve.ExtremeSVM):
         raise UsageError(f"{args.model}: found {a_type(model)}; expected an ExtremeSVM")
     if args.mb is None and args.error is None and not args.float16:
         raise UsageError("expected --mb, --error or --float16")
@@ -303,20 +303,6 @@ def prune(args: argparse.Namespace) -> None:
     model.save(args.out)
     messages.say("read", before)
     messages.say("saved", file_text(model, args.out))
-
-
-def is_extreme(model: Any) -> bool:
-    """Return whether a model is an ExtremeSVM.
-
-    Parameters
-    ----------
-    model : estimator
-
-    Returns
-    -------
-    bool
-    """
-    return isinstance(model, structsolve.ExtremeSVM)
 
 
 def file_text(model: Any, path: str) -> str:

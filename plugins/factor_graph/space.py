@@ -371,12 +371,11 @@ class FactorGraphSpace(NodeSpace):
 
     def state(self) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
         """Return what ``space_from_state`` needs."""
-        layout = self.layout
-        meta = {"n_nodes": self.n_nodes, "n_features": layout.n_features}
-        arrays = {"classes": self.classes_, "arities": np.array(self.arities, dtype=np.int64)}
+        meta, arrays = super().state()
+        arrays["arities"] = np.array(self.arities, dtype=np.int64)
         if self.scopes_ is not None:
             arrays["members"] = np.array([v for s in self.scopes_ for v in s], dtype=np.int32)
             arrays["member_at"] = np.cumsum([0, *map(len, self.scopes_)]).astype(np.int64)
         if self.states_ is not None:
             arrays["states"] = self.states_
-        return {**meta, "intercept": layout.intercept}, arrays
+        return {**meta, "n_nodes": self.n_nodes}, arrays

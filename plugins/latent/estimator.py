@@ -253,7 +253,8 @@ class LatentSVM(HiddenPredictionMixin, StructuredSVM):
         axes = 0 if structure.single_node else structure.label_axes
         plain: Any = None
         try:
-            given, plain, examples = self._learn_sets(structure, X, y, axes, sample_weight)
+            given = split(y, axes, getattr(structure, "void", None))
+            plain, examples = self._learn(structure, X, given, sample_weight)
         except Exception as error:
             # Labels of other forms, such as spans, may look like sets of classes.
             given = Given(y, set(), {}, [], axes)
@@ -316,13 +317,6 @@ class LatentSVM(HiddenPredictionMixin, StructuredSVM):
             loss=self._task_loss(space),
             candidates=candidates,
         )
-
-    def _learn_sets(
-        self, structure: Any, X: Any, y: Any, axes: int, sample_weight: Any
-    ) -> tuple[Given, Any, Any]:
-        """Return y with its sets of classes separated, the space of the classes, the examples."""
-        given = split(y, axes, getattr(structure, "void", None))
-        return given, *self._learn(structure, X, given, sample_weight)
 
     def _learn(self, structure: Any, X: Any, given: Given, sample_weight: Any) -> tuple[Any, Any]:
         classes = None

@@ -214,14 +214,8 @@ class GraphLabelings(NodeSpace):
 
     def state(self) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
         """Return what ``space_from_state`` needs."""
-        layout = self.layout
-        meta = {
-            "n_nodes": self.n_nodes,
-            "n_features": layout.n_features,
-            "n_edge_features": layout.n_edge_features,
-            "intercept": layout.intercept,
-        }
-        arrays = {"classes": self.classes_}
+        meta, arrays = super().state()
+        meta |= {"n_nodes": self.n_nodes, "n_edge_features": self.layout.n_edge_features}
         if self.edges_ is not None:
             arrays["edges"] = self.edges_
         if self.states_ is not None:

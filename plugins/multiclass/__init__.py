@@ -1,6 +1,7 @@
-"""One of K classes per row as a plugin: structure, operators, and Newton systems of few features.
+"""One of K classes per row as a plugin: structure, operators, and solvers of their own.
 
-``interior_point`` is the solver for margins, ``newton`` for ``"crf"``; both read ``class_rows``.
+``interior_point`` solves Newton systems of few features for margins, ``newton`` for ``"crf"``; both
+read ``class_rows``.  ``smo`` trains kernel models.
 """
 
 from typing import TYPE_CHECKING
@@ -14,9 +15,10 @@ from structsolve.utils.lazy import lazy_names
 
 if TYPE_CHECKING:
     from structsolve.plugins.multiclass.interior_point import InteriorPoint
+    from structsolve.plugins.multiclass.smo import SMO
 
-__all__ = ["InteriorPoint", "MulticlassSpace", "MulticlassStructure"]
-__getattr__ = lazy_names(__name__, {"InteriorPoint": "interior_point"})
+__all__ = ["SMO", "InteriorPoint", "MulticlassSpace", "MulticlassStructure"]
+__getattr__ = lazy_names(__name__, {"InteriorPoint": "interior_point", "SMO": "smo"})
 _hooks = OperatorHooks(__name__, MulticlassSpace)
 
 
@@ -27,8 +29,12 @@ def structsolve_structures():
 
 @hookimpl
 def structsolve_solvers():
-    home = Lazy("structsolve.plugins.multiclass.interior_point:InteriorPoint")
-    return [Named("interior-point", home, "Newton systems for classes of few features")]
+    newton = Lazy("structsolve.plugins.multiclass.interior_point:InteriorPoint")
+    pairs = Lazy("structsolve.plugins.multiclass.smo:SMO")
+    return [
+        Named("interior-point", newton, "Newton systems for classes of few features"),
+        Named("smo", pairs, "pair steps of the largest gain, for kernel models of classes"),
+    ]
 
 
 structsolve_oracle = _hooks.hookimpl(row_oracle)

@@ -21,6 +21,8 @@ from structsolve.solvers.run import Run, Start, checked_weights
 SUFFICIENT = 1e-4
 # Rounding dominates after MOST_IDLE passes that each leave the share IDLE of the gap.
 MOST_IDLE, IDLE = 20, 0.999
+# What a checkpoint holds as it is.
+KEPT = ("best_primal", "best_dual", "spent", "idle")
 
 
 class NewtonRun(Run):
@@ -131,13 +133,7 @@ class NewtonRun(Run):
 
     def state(self) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
         """Return everything a checkpoint needs; see :meth:`Run.state`."""
-        meta = {
-            "best_primal": self.best_primal,
-            "best_dual": self.best_dual,
-            "alpha": self.given.alpha,
-            "spent": self.spent,
-            "idle": self.idle,
-        }
+        meta = {name: getattr(self, name) for name in KEPT} | {"alpha": self.given.alpha}
         return meta, {name: getattr(self, name) for name in ("best_w", *self.iterates)}
 
     def restore(self, meta: dict[str, Any], arrays: dict[str, np.ndarray]) -> None:
@@ -150,11 +146,11 @@ class NewtonRun(Run):
                     f"{name}: found the shape {given.shape}, expected finite numbers of the shape "
                     f"{here.shape}"
                 )
-        self.best_w, self.idle = best_w, int(meta["idle"])
+        for name in KEPT:
+            setattr(self, name, meta[name])
         for name in self.iterates:
             setattr(self, name, arrays[name].copy())
-        self.given.alpha, self.spent = meta["alpha"], meta["spent"]
-        self.best_primal, self.best_dual = meta["best_primal"], meta["best_dual"]
+        self.best_w, self.given.alpha = best_w, meta["alpha"]
 
     def continue_at(self, alpha: float) -> None:
         """Restart with another alpha (a path over alpha), no worse than the best weights.

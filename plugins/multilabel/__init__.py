@@ -1,4 +1,4 @@
-"""Label sets as a plugin: structure, operators, and the scores of ``metrics``.
+"""Label sets as a plugin: structure, operators, files by ``arff``, and the scores of ``metrics``.
 
 Label sets are labelings of a graph of the labels: with pairs of labels, everything but the losses
 comes from structsolve.plugins.mrf.
@@ -19,6 +19,12 @@ _hooks = OperatorHooks("structsolve.plugins.mrf", MultilabelSpace)
 @hookimpl
 def structsolve_structures():
     return [Named("multilabel", MultilabelStructure, "label sets, with scores of pairs of labels")]
+
+
+@hookimpl
+def structsolve_readers():
+    home = Lazy("structsolve.plugins.multilabel.arff:ArffReader")
+    return [Named("arff", home, "Weka's tables, label sets with XML (Mulan), hierarchies")]
 
 
 @hookimpl

@@ -90,18 +90,21 @@ cdef class PathProjection(Projection):
                 steps[k] *= inflow[p]
                 inflow[targets[k]] += steps[k]
 
-    cdef void store(self, Py_ssize_t i, const double* steps, double source,
+    cdef void store(self, Py_ssize_t i, const double* steps, bint by_edge, double source,
                     double* marginals) noexcept nogil:
-        # Parts from the probability of each step; `source` is that of the source.
-        cdef Py_ssize_t k, n = self.shape.nodes_of(i), m = self.shape.edges_of(i)
+        # Parts from the probability of each step, or of each edge; `source` is that of the source.
+        cdef Py_ssize_t k, e, n = self.shape.nodes_of(i)
+        cdef double x
         cdef const int* edges = self.shape.edges + self.shape.edge_offsets[i]
         cdef const int* heads = self.shape.heads + self.shape.edge_offsets[i]
         memset(marginals, 0, self.layout.theta_size(i) * sizeof(double))
         marginals[self.shape.source(i)] = source
         for k in range(self.shape.first_of(i)[self.shape.places_of(i)]):
-            marginals[heads[edges[k]]] += steps[k]
+            e = edges[k]
+            x = steps[e if by_edge else k]
+            marginals[heads[e]] += x
             if self.shape.scored:
-                marginals[n + edges[k]] = steps[k]
+                marginals[n + e] = x
 
     cdef int project(self, Py_ssize_t i, const double* theta, double* marginals, double* value,
                      double* bound, char* work) except -1 nogil:
@@ -110,7 +113,7 @@ cdef class PathProjection(Projection):
         self.chances(i, theta, steps, sums, value)
         bound[0] = value[0]
         self.flow(i, steps, sums)
-        self.store(i, steps, 1, marginals)
+        self.store(i, steps, False, 1, marginals)
         return 0
 
     cdef Py_ssize_t state_size(self, Py_ssize_t i) noexcept nogil:
@@ -143,20 +146,13 @@ cdef class PathProjection(Projection):
         return 0
 
     cdef int pool(self, Py_ssize_t i, const double* state, double* marginals) except -1 nogil:
-        cdef Py_ssize_t k, n = self.shape.nodes_of(i)
-        cdef const int* first = self.shape.first_of(i)
         cdef const int* edges = self.shape.edges + self.shape.edge_offsets[i]
-        cdef const int* heads = self.shape.heads + self.shape.edge_offsets[i]
-        memset(marginals, 0, self.layout.theta_size(i) * sizeof(double))
         # All paths leave the source, unless it is the sink.
-        for k in range(first[1]):
-            marginals[self.shape.source(i)] += state[edges[k]]
-        if self.shape.places_of(i) == 1:
-            marginals[self.shape.source(i)] = state[0]
-        for k in range(first[self.shape.places_of(i)]):
-            marginals[heads[edges[k]]] += state[edges[k]]
-            if self.shape.scored:
-                marginals[n + edges[k]] = state[edges[k]]
+        cdef double source = state[0] if self.shape.places_of(i) == 1 else 0
+        cdef Py_ssize_t k
+        for k in range(self.shape.first_of(i)[1]):
+            source += state[edges[k]]
+        self.store(i, state, True, source, marginals)
         return 0
 
     cdef double term(self, Py_ssize_t i, const double* state, char* work) except? -1 nogil:
@@ -259,5 +255,5 @@ cdef class PathProjection(Projection):
                 gains[k] = gains[k] * inflow[p] + steps[k] * moved[p]
                 inflow[targets[k]] += chance
                 moved[targets[k]] += gains[k]
-        self.store(i, gains, 0, out)
+        self.store(i, gains, False, 0, out)
         return 0

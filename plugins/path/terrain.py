@@ -9,14 +9,13 @@ import numpy as np
 from structsolve.plugins.path.graphs import grid_steps
 
 # Cost of a cell of each terrain: grass, sand, forest, rock, water.
-COSTS = (1.0, 1.7, 3.1, 6.3, 9.2)
+COSTS = np.array([1.0, 1.7, 3.1, 6.3, 9.2])
 
 
 def make_terrain_maps(
     n_maps: int = 100,
     shape: tuple[int, int] = (12, 12),
     *,
-    costs: Any = COSTS,
     pixels: int = 4,
     noise: float = 0.1,
     monotone: bool = False,
@@ -33,8 +32,6 @@ def make_terrain_maps(
     n_maps : int, default=100
     shape : (int, int), default=(12, 12)
         Height and width of the maps, in cells.
-    costs : sequence of float, optional
-        A cost above 0 for each terrain; by default five.
     pixels : int, default=4
         Height and width of a cell's picture.
     noise : float, default=.1
@@ -61,16 +58,13 @@ def make_terrain_maps(
     from scipy.ndimage import gaussian_filter  # heavy
 
     rng = np.random.default_rng(random_state)
-    costs = np.asarray(costs, dtype=np.float64)
-    if costs.ndim != 1 or not len(costs) or not (np.isfinite(costs) & (costs > 0)).all():
-        raise ValueError(f"costs is {costs.tolist()}, expected a number above 0 for each terrain")
-    textures = rng.random((len(costs), 3 * pixels**2))
+    textures = rng.random((len(COSTS), 3 * pixels**2))
     height = gaussian_filter(rng.normal(size=(n_maps, *shape)), (0, 1.5, 1.5), mode="nearest")
     # Every map has about as much of each terrain.
     rank = height.reshape(n_maps, -1).argsort(axis=1).argsort(axis=1).reshape(height.shape)
-    terrain = rank * len(costs) // rank[0].size
+    terrain = rank * len(COSTS) // rank[0].size
     X = textures[terrain] + noise * rng.normal(size=(*terrain.shape, textures.shape[1]))
-    table = costs[terrain]
+    table = COSTS[terrain]
     return X.clip(0, 1), [cheapest(one, monotone) for one in table], table
 
 

@@ -1,7 +1,5 @@
 """Entropies of marginals and their slopes, for line searches: many logarithms at a time."""
 
-import numpy as np
-
 cdef extern from *:
     r"""
     /* Vectors of GCC and Clang, compiled for AVX-512, AVX2 and what the build is for; chosen once
@@ -174,81 +172,3 @@ cdef double entropy_slope(Py_ssize_t n, const double* a, const double* b, double
 
 cdef void logarithms(Py_ssize_t n, const double* x, double add, double* out) noexcept nogil:
     _logs(n, x, add, out)
-
-
-def entropy_of(p):
-    """Return ``-sum p log p`` of numbers of at least 0, with ``0 log 0 = 0``.
-
-    Parameters
-    ----------
-    p : array of float64
-
-    Returns
-    -------
-    float
-
-    Raises
-    ------
-    ValueError
-        If a number is negative or not finite.
-
-    Examples
-    --------
-    >>> from structsolve.algorithms.entropies import entropy_of
-    >>> round(entropy_of([0.5, 0.5, 0.0]), 6)
-    0.693147
-    """
-    flat = np.ascontiguousarray(p, dtype=np.float64).ravel()
-    if not (np.isfinite(flat).all() and (flat >= 0).all()):
-        raise ValueError("p: found negative numbers, NaN or infinity, expected at least 0 each")
-    if not flat.size:
-        return 0.0
-    cdef const double[::1] view = flat
-    return _entropy(view.shape[0], &view[0])
-
-
-def entropy_slope_of(a, b, double gamma):
-    """Return the derivative of the entropy at ``(1 - gamma) a + gamma b`` towards ``b``.
-
-    Parameters
-    ----------
-    a, b : array of float64
-        At least 0, of the same shape and sum.
-    gamma : float
-        From 0 to 1.
-
-    Returns
-    -------
-    float
-        May be infinite at gamma 0 and 1.
-
-    Raises
-    ------
-    ValueError
-        If sizes differ, a number is negative or not finite, or gamma is outside [0, 1].
-
-    Examples
-    --------
-    >>> from structsolve.algorithms.entropies import entropy_slope_of
-    >>> round(entropy_slope_of([0.75, 0.25], [0.25, 0.75], 0.0), 6)
-    0.549306
-    >>> entropy_slope_of([0.5, 0.5], [1.0, 0.0], 1.0)
-    -inf
-    """
-    first = np.ascontiguousarray(a, dtype=np.float64).ravel()
-    second = np.ascontiguousarray(b, dtype=np.float64).ravel()
-    if first.size != second.size or not (
-        np.isfinite([first, second]).all() and min(first.min(initial=0), second.min(initial=0)) >= 0
-    ):
-        raise ValueError(
-            f"a and b: found {first.size} and {second.size} entries, expected equally many numbers "
-            "of at least 0"
-        )
-    if not 0 <= gamma <= 1:
-        raise ValueError(f"gamma is {gamma}, expected a number from 0 to 1")
-    if not first.size:
-        return 0.0
-    cdef const double[::1] left = first, right = second
-    cdef int stuck = 0
-    cdef double slope = _slope(left.shape[0], &left[0], &right[0], gamma, &stuck)
-    return slope_at(slope, gamma, stuck)

@@ -15,8 +15,8 @@ from ..examples.packed import Examples
 from ..lp.ask import ask_oracle, without_warm_starts
 from ..operators import KBest, Loss, Oracle, Parts, Projection
 from ..part_layout import PartLayout
-from ..projections.choose import ask_euclidean
-from ..structure.ask import ask_loss, ask_parts, ask_power, ask_projection, make_layout
+from ..projections.choose import named_projection
+from ..structure.ask import ask_loss, ask_parts, ask_power, make_layout
 from ..surrogates.base import Surrogate
 from ..surrogates.task import Asked, Task, bind_surrogate
 from ..utils.parallel import shares
@@ -206,7 +206,7 @@ class Binding:
         """
         key = "projection", name
         if key not in self._bound:
-            bind = self._kept.once(key, lambda: _ask_projection(self.space, name))
+            bind = self._kept.once(key, lambda: named_projection(self.space, name))
             self._bound[key] = bind(self._layout(False))
         return self._bound[key]
 
@@ -280,12 +280,6 @@ class _LabelledTask(Task):
     @labels.setter
     def labels(self, labels: np.ndarray | None) -> None:
         self.own_labels = labels
-
-
-def _ask_projection(space: Any, name: str) -> Any:
-    if name == "euclidean":
-        return ask_euclidean(space, ask_oracle(space), ask_parts(space))
-    return ask_projection(space, name)
 
 
 def _made(surrogate: Any) -> Any:

@@ -316,9 +316,7 @@ class Recipe:
 
 def _known_names(factory: Any, first: Any, model: Any, recipe: Recipe) -> dict[str, Any]:
     """Parameters of a reader by the names of features and labels of a model from Python."""
-    # Not every command reads these.
-    from structsolve.io.archives import ArchiveReader
-    from structsolve.io.arff import ArffReader
+    # Not every command reads tables.
     from structsolve.io.tables import TableReader
 
     features = getattr(first, "feature_names_in_", None)
@@ -326,9 +324,10 @@ def _known_names(factory: Any, first: Any, model: Any, recipe: Recipe) -> dict[s
     kept: dict[str, Any] = {}
     if features is not None and factory is TableReader:
         kept["columns"] = [[name, None] for name in features.tolist()]
-    if features is not None and factory is ArffReader:
+    takes = parameters(factory)
+    if features is not None and "feature_names" in takes:
         kept["feature_names"] = features.tolist()
-    sets = (ArffReader, ArchiveReader) if recipe.label_sets and not recipe.named else ()
-    if labels.dtype.kind == "U" and factory in (TableReader, *sets):
+    sets = "hierarchy" in takes and recipe.label_sets and not recipe.named
+    if labels.dtype.kind == "U" and (sets or factory is TableReader):
         kept["labels"] = labels.tolist()
     return kept

@@ -95,10 +95,7 @@ class DistributionMixin(LogProbaMixin, EstimatorMixin):
                 return answers
         layout, potentials, w = self._prepare(X)  # type: ignore[attr-defined]
         space = self.space_
-        if projection == "euclidean":
-            native = self._asked("euclidean")(layout)
-        else:
-            native = self._asked("projection", projection)(layout)
+        native = self._asked("projection", projection)(layout)
         masks = self._mask(space, layout.examples, allowed, forbidden)
         refuse_forced(masks)
         rows, _ = node_rows(

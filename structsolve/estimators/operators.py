@@ -6,8 +6,8 @@ from collections.abc import Callable
 from typing import Any
 
 from ..lp.ask import ask_oracle, ask_program_power
-from ..projections.choose import ask_euclidean
-from ..structure.ask import Bind, ask_loss, ask_parts, ask_power, ask_projection
+from ..projections.choose import named_projection
+from ..structure.ask import Bind, ask_loss, ask_parts, ask_power
 
 
 def _asking(name: str) -> Callable[[Any, Any], Bind | None]:
@@ -17,18 +17,13 @@ def _asking(name: str) -> Callable[[Any, Any], Bind | None]:
     )
 
 
-def _euclidean(space: Any, backend: Any) -> Bind:
-    return ask_euclidean(space, ask_oracle(space), ask_parts(space))
-
-
 _ASK: dict[str, Callable[..., Bind | None]] = {
     "oracle": ask_oracle,
     "parts": lambda space, backend: ask_parts(space),
     "loss": lambda space, backend, loss: ask_loss(space, loss),
     "kbest": _asking("kbest"),
     "max-marginals": _asking("max-marginals"),
-    "projection": lambda space, backend, name: ask_projection(space, name),
-    "euclidean": _euclidean,
+    "projection": lambda space, backend, name: named_projection(space, name),
 }
 
 
@@ -59,8 +54,8 @@ class OperatorsMixin:
         Parameters
         ----------
         what : str
-            "oracle", "parts", "loss", "kbest", "max-marginals", "projection" or "euclidean".  With
-            an LP backend in ``oracle``, "oracle" and the powers are the backend's.
+            "oracle", "parts", "loss", "kbest", "max-marginals" or "projection".  With an LP backend
+            in ``oracle``, "oracle" and the powers are the backend's.
         given : str or loss object, optional
             Which loss, or which projection.
         space : Space, optional

@@ -235,7 +235,9 @@ class SettingsBackend(Backend):
     @property
     def ends_early(self) -> bool:  # type: ignore[override]
         """Whether a limit of time or of steps is set."""
-        return self.time_limit is not None or any(of_a_limit(name) for name in self.options)
+        words = ("limit", "iter", "time", "node", "seconds")
+        limits = any(word in name.lower() for name in self.options for word in words)
+        return self.time_limit is not None or limits
 
     @property
     def warm(self) -> bool:  # type: ignore[override]
@@ -264,20 +266,6 @@ def of_a_place(name: str) -> bool:
     """
     words = ("licen", "secret", "password", "token", "accessid", "file", "path")
     return name.lower() == "env" or any(word in name.lower() for word in words)
-
-
-def of_a_limit(name: str) -> bool:
-    """Return whether an option of a solver ends programs before the optimum.
-
-    Parameters
-    ----------
-    name : str
-
-    Returns
-    -------
-    bool
-    """
-    return any(word in name.lower() for word in ("limit", "iter", "time", "node", "seconds"))
 
 
 def is_number(value: Any, least: float, below: float = math.inf) -> bool:

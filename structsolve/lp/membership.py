@@ -9,7 +9,7 @@ from ..structure.calls import encode
 from .polytope import Polytope, Polytopes, built
 
 
-def broken_row(polytope: Polytope, mu: np.ndarray, tol: float = 1e-9) -> int | None:
+def broken_row(polytope: Polytope, mu: np.ndarray) -> int | None:
     """Return a row of a polytope that a label's parts break.
 
     A variable with a single part, shared with no other variable, has its value.  Rows with
@@ -20,8 +20,6 @@ def broken_row(polytope: Polytope, mu: np.ndarray, tol: float = 1e-9) -> int | N
     polytope : Polytope
     mu : ndarray of shape (theta_size,)
         Parts of a label.
-    tol : float, default=1e-9
-        Relative to the values summed.
 
     Returns
     -------
@@ -56,7 +54,7 @@ def broken_row(polytope: Polytope, mu: np.ndarray, tol: float = 1e-9) -> int | N
         np.repeat(np.arange(A.shape[0]), np.diff(A.indptr)), ~single[A.indices], A.shape[0]
     )
     total = A @ x
-    near = tol * (1 + abs(A) @ abs(x))
+    near = 1e-9 * (1 + abs(A) @ abs(x))
     broken = (told == 0) & ((total < polytope.low - near) | (total > polytope.high + near))
     rows = np.flatnonzero(broken)
     return int(rows[0]) if rows.size else None

@@ -212,21 +212,6 @@ class LinearModel(Model):
         return cls(space, w)
 
 
-def all_finite(w: np.ndarray) -> bool:
-    """Return whether no weight is NaN or infinite.
-
-    Parameters
-    ----------
-    w : ndarray
-
-    Returns
-    -------
-    bool
-    """
-    # The sum is finite unless an entry is not, or the sum overflows.
-    return math.isfinite(w.sum()) or bool(np.isfinite(w).all())
-
-
 def refuse_nan(w: np.ndarray) -> None:
     """Refuse weights that are not finite: all scores would be NaN, and predictions meaningless.
 
@@ -238,7 +223,8 @@ def refuse_nan(w: np.ndarray) -> None:
     ------
     ValueError
     """
-    if not all_finite(w):
+    # The sum is finite unless an entry is not, or the sum overflows.
+    if not (math.isfinite(w.sum()) or np.isfinite(w).all()):
         raise ValueError(
             f"the model holds {int((~np.isfinite(w)).sum())} weights that are NaN or infinite, "
             "expected finite numbers; train it anew, with scaled features"

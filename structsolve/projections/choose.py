@@ -7,8 +7,9 @@ from typing import Any
 
 import numpy as np
 
+from ..lp.ask import ask_oracle
 from ..operators import Loss, Projection
-from ..structure.ask import Bind, ask, loss_advice
+from ..structure.ask import Bind, ask, ask_parts, ask_projection, loss_advice
 from ..structure.base import Space, inherits
 from ..structure.node_losses import NodeLoss
 from ..structure.node_space import NodeSpace
@@ -133,6 +134,29 @@ def ask_euclidean(
     if own is not None:
         return own
     return lambda layout: ActiveSet(oracle(layout), parts(layout), max_iter, tol)
+
+
+def named_projection(space: Space, name: str) -> Bind:
+    """Return a factory for a projection by its name; every structure has "euclidean".
+
+    Parameters
+    ----------
+    space : Space
+    name : str
+
+    Returns
+    -------
+    callable
+        From a PartLayout to the Projection of its examples.
+
+    Raises
+    ------
+    ValueError
+        If the structure has no other one of this name.
+    """
+    if name != "euclidean":
+        return ask_projection(space, name)
+    return ask_euclidean(space, ask_oracle(space), ask_parts(space))
 
 
 def _node_rows(task: Any, euclidean: bool) -> NodeRows | None:

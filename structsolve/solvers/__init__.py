@@ -13,7 +13,6 @@ from .gbcfw import GBCFW, SDCA
 from .lbfgs import LBFGS
 from .online import AROW, PassiveAggressive, Perceptron
 from .sgd import SGD
-from .smo import SMO
 from .smoothing import Smoothing
 from .super_modular import SuperModular
 from .weight_constraints import LinearConstraint, WeightBounds
@@ -25,7 +24,6 @@ __all__ = [
     "LBFGS",
     "SDCA",
     "SGD",
-    "SMO",
     "Auto",
     "ConsensusADMM",
     "CuttingPlane",
@@ -37,4 +35,4 @@ __all__ = [
     "WeightBounds",
     "choose_solver",
 ]
-__getattr__ = moved(__name__, "structsolve.plugins.multiclass", "InteriorPoint")
+__getattr__ = moved(__name__, "structsolve.plugins.multiclass", "InteriorPoint", "SMO")

@@ -4,9 +4,7 @@ import numpy as np
 
 from libc.math cimport INFINITY, fabs
 from libc.stdint cimport int64_t
-from libc.stdlib cimport free, realloc
 from libc.string cimport memset
-from ..utils.allocate cimport allocated
 from ..operators cimport Projection
 from ..potentials.linear cimport LinearPotentials
 from ..projections.game cimport MaxMinGame
@@ -102,14 +100,10 @@ cdef class SegmentLoop(DualLoop):
         self.terms, self.at_truth = np.zeros(potentials.n), np.zeros(potentials.n)
         self.states_view, self.terms_view = self.states, self.terms
         self.most_state = int(sizes.max()) if potentials.n else 0
-        self.owners = []
         self.reserve(potentials.n, 1, 1)
         with nogil:
             for i in range(potentials.n):
                 self.begin(i)
-
-    def __dealloc__(self):
-        free(self.spaces)
 
     def reserve(self, Py_ssize_t n, Py_ssize_t threads, Py_ssize_t batch):
         """Allocate memory for examples, threads, and visits of a batch; see the base."""
@@ -117,12 +111,11 @@ cdef class SegmentLoop(DualLoop):
         cdef Py_ssize_t entries = self.surrogate.max_entries + 8
         cdef Space* space
         BatchLoop.reserve(self, n, threads, batch)
-        owners = self.owners
         if threads > self.n_spaces:
-            self.spaces = <Space*>allocated(
-                realloc(self.spaces, threads * sizeof(Space)), b"so many threads")
-            while self.n_spaces < threads:
-                space = &self.spaces[self.n_spaces]
+            owners = []
+            self.spaces = <Space*>doubles(threads * sizeof(Space) // 8, owners)
+            for k in range(threads):
+                space = &self.spaces[k]
                 space.theta, space.u = doubles(theta, owners), doubles(theta, owners)
                 space.start, space.end = doubles(theta, owners), doubles(theta, owners)
                 space.mixed = doubles(self.most_state, owners)
@@ -132,7 +125,7 @@ cdef class SegmentLoop(DualLoop):
                     space.z = doubles(self.potentials.dim, owners)
                 space.value, space.index = doubles(entries, owners), integers(entries, owners)
                 space.work = <char*>doubles(self.surrogate.work_bytes // 8 + 16, owners)
-                self.n_spaces += 1
+            self.owners, self.n_spaces = owners, threads
         if self.n_slots > self.n_visits:
             owners = []
             self.visits = <Visit*>doubles(self.n_slots * sizeof(Visit) // 8, owners)

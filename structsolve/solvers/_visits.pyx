@@ -1,8 +1,6 @@
 """One visit of BCFW: proposals of the oracle and line searches over the kept cuts at a given w."""
 
 from libc.stdint cimport int32_t, int64_t
-from libc.stdlib cimport free, realloc
-from structsolve.utils.allocate cimport allocated
 from ..potentials.linear cimport LinearPotentials
 from ..surrogates.base cimport Cut, Surrogate
 from ._batches cimport BatchLoop, doubles, integers
@@ -34,11 +32,7 @@ cdef class VisitLoop(DualLoop):
         self.cuts = CutStore(potentials.n)
         self.short = (potentials.has_weights and not potentials.has_gram
                       and SHORT * potentials.dim <= potentials.max_theta - potentials.shared_size)
-        self.owners, self.visit_owners = [], []
         self.reserve(potentials.n, 1, 1)
-
-    def __dealloc__(self):
-        free(self.spaces)
 
     def reserve(self, Py_ssize_t n, Py_ssize_t threads, Py_ssize_t batch):
         """Allocate memory for examples, threads, and visits of a batch; see the base."""
@@ -46,12 +40,11 @@ cdef class VisitLoop(DualLoop):
         cdef Py_ssize_t entries = self.surrogate.max_entries + 1
         cdef Space* space
         BatchLoop.reserve(self, n, threads, batch)
-        owners = self.owners
         if threads > self.n_spaces:
-            self.spaces = <Space*>allocated(
-                realloc(self.spaces, threads * sizeof(Space)), b"so many threads")
-            while self.n_spaces < threads:
-                space = &self.spaces[self.n_spaces]
+            owners = []
+            self.spaces = <Space*>doubles(threads * sizeof(Space) // 8, owners)
+            for k in range(threads):
+                space = &self.spaces[k]
                 space.theta, space.u = doubles(theta, owners), doubles(theta, owners)
                 space.z_buffer = doubles(theta, owners)
                 space.z = NULL
@@ -66,7 +59,7 @@ cdef class VisitLoop(DualLoop):
                 space.seen = <char*>doubles(theta // 8 + 1, owners)
                 space.work = <char*>doubles(self.surrogate.work_bytes // 8 + 16, owners)
                 space.heads = <CutHead**>doubles(cuts, owners)
-                self.n_spaces += 1
+            self.owners, self.n_spaces = owners, threads
         if self.n_slots > self.n_visits:
             owners = []
             self.visits = <Visit*>doubles(self.n_slots * sizeof(Visit) // 8, owners)

@@ -59,15 +59,9 @@ class BCFWRun(Run):
         self._begin(solver, start, loop)
 
     def _cut_loop(self) -> BlockLoop:
-        problem = self.given.problem
-        return BlockLoop(
-            problem.potentials,
-            problem.surrogate,
-            problem.labels,
-            problem.weights,
-            self.given.alpha,
-            self.solver.max_cuts,
-        )
+        p = self.given.problem
+        given = p.potentials, p.surrogate, p.labels, p.weights, self.given.alpha
+        return BlockLoop(*given, self.solver.max_cuts)
 
     def _begin(self, solver: Any, start: Start, loop: Any) -> None:
         self.solver, self.given, self.loop = solver, start, loop

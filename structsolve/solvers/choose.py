@@ -145,7 +145,7 @@ def choose_solver(
 
     With all other settings at their defaults, it hands problems to the solver that they suit
     (:meth:`Solver.suits`): thresholds of ordered classes to "interior-point", where rows and
-    weights are few, and kernel models of rows with one of a few classes to :class:`SMO`.
+    weights are few, and kernel models of rows with one of a few classes to "smo".
     :class:`Auto` hands weak regularisation to :class:`ConsensusADMM` or :class:`LBFGS`, and labels
     that no model fits to :class:`Smoothing`, as well.
 

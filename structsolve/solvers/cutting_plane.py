@@ -25,6 +25,8 @@ FEW_EXAMPLES, MOST_NUMBERS = 100, 2_500_000
 # The step grows by the factor LONGER if the objective falls by the share KEPT of the predicted
 # decrease, and returns to its initial size if the objective does not fall.
 KEPT, LONGER = 0.8, 1.5
+# What a checkpoint holds as it is.
+STATE = ("best_primal", "best_dual", "least", "box")
 
 
 @parameters
@@ -291,16 +293,8 @@ class CuttingPlaneRun(Run):
 
     def state(self) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
         """Return everything a checkpoint needs; see :meth:`Run.state`."""
-        meta = {
-            "best_primal": self.best_primal,
-            "best_dual": self.best_dual,
-            "least": self.least,
-            "box": self.box,
-            "alpha": self.given.alpha,
-            "groups": len(self.bundle.caps),
-            "gaps": self.gaps,
-            "share": self.share,
-        }
+        meta = {name: getattr(self, name) for name in (*STATE, "gaps", "share")}
+        meta |= {"alpha": self.given.alpha, "groups": len(self.bundle.caps)}
         arrays = {f"cuts_{k}": v for k, v in self.bundle.arrays().items()}
         return meta, arrays | {"w": self.w, "next": self.next, "best_w": self.best_w}
 
@@ -315,8 +309,9 @@ class CuttingPlaneRun(Run):
                 "positive numbers"
             )
         weights = checked_weights(self, arrays, ("w", "next", "best_w"))
-        self.best_primal, self.best_dual = meta["best_primal"], meta["best_dual"]
-        self.least, self.box, self.given.alpha = meta["least"], meta["box"], meta["alpha"]
+        for name in STATE:
+            setattr(self, name, meta[name])
+        self.given.alpha = meta["alpha"]
         self.gaps = [float(gap) for gap in meta["gaps"]]
         share = float(meta["share"])
         if not 0 < share <= 1:

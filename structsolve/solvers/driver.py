@@ -248,7 +248,8 @@ class _Course:
             searches, calls = self.surrogate.counts()
             record["calls_per_search"] = (calls - counts[1]) / max(searches - counts[0], 1)
         self.evaluated = record.pop("evaluated", record.get("certified"))
-        if any(_overflown(record.get(name)) for name in ("primal", "dual", "gap")):
+        told = [record.get(name) for name in ("primal", "dual", "gap")]
+        if not all(value is None or np.isfinite(value) for value in told):
             record["certified"] = self.evaluated = False
             record["failed"] = (
                 "the objective is not finite: features, losses or alpha are too large or too "
@@ -364,10 +365,6 @@ def _state_of(run: Run) -> Content:
             "dicts: what JSON can hold, and arrays"
         )
     return state
-
-
-def _overflown(value: Any) -> bool:
-    return value is not None and not np.isfinite(value)
 
 
 def _ended(history: list[dict[str, Any]], tol: float) -> str | None:

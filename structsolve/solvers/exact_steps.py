@@ -23,15 +23,13 @@ def simplex_duals(problem: Problem) -> bool:
     -------
     bool
     """
-    potentials = problem.potentials
-    return bool(
-        problem.surrogate.has_simplex
-        and potentials.max_nodes <= 1
-        and not potentials.shared_size
-        and not potentials.edge_size
-        # The step is a projection onto the simplex if the features of all labels have one norm.
-        and potentials.plain_nodes
-    )
+    return bool(problem.surrogate.has_simplex and _one_row(problem.potentials))
+
+
+def _one_row(potentials: Any) -> bool:
+    """Whether each example has one row of features, and those of all labels one norm."""
+    parts = potentials.shared_size or potentials.edge_size or potentials.max_nodes > 1
+    return not parts and potentials.plain_nodes
 
 
 def n_labels(problem: Problem) -> int:
@@ -81,15 +79,8 @@ def hull_projection(problem: Problem) -> Any:
         None if dual variables are more than points of the hull of labels over one row of features,
         or if the structure has no exact Euclidean projection onto that hull.
     """
-    potentials = problem.potentials
-    if (
-        not getattr(problem.surrogate, "over_hull", False)
-        or not potentials.has_weights
-        or potentials.max_nodes > 1
-        or potentials.shared_size
-        or potentials.edge_size
-        or not potentials.plain_nodes
-    ):
+    over_hull = getattr(problem.surrogate, "over_hull", False)
+    if not (over_hull and problem.potentials.has_weights and _one_row(problem.potentials)):
         return None
     bind = ask("structsolve_projection", Projection, problem.space, regularizer="euclidean")
     projection = None if bind is None else bind(problem.task.layout)

@@ -83,16 +83,6 @@ class RelayRun(Run):
         """Its weights."""
         return self.run.best_w
 
-    @property
-    def best_bounds(self) -> np.ndarray | None:  # type: ignore[override]
-        """Bounds of every H_i there."""
-        return self.run.best_bounds
-
-    @property
-    def present(self) -> float:  # type: ignore[override]
-        """The least primal of the last candidates."""
-        return self.run.present
-
     def certify(self) -> dict[str, Any]:
         """Return a certificate of the present weights."""
         return self.run.certify()

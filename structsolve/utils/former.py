@@ -33,6 +33,8 @@ _PLACES = {
     "plugins.multiclass.class_rows": "solvers.class_rows",
     "plugins.multiclass.interior_point": "solvers.interior_point",
     "plugins.multiclass.newton": "solvers.newton",
+    "plugins.multiclass.smo": "solvers.smo",
+    "plugins.multilabel.arff": "io.arff",
     "plugins.multilabel.metrics": "evaluation.label_sets",
     "plugins.risk": "estimators.risk",
 }

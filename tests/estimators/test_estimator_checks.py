@@ -3,10 +3,10 @@
 import copy
 import pickle
 
-import networkx as nx
 import numpy as np
 import pytest
 import sklearn
+from flow_cases import paths_network
 from sklearn.kernel_approximation import Nystroem
 from sklearn.preprocessing import StandardScaler
 from sklearn.utils import get_tags
@@ -214,14 +214,7 @@ def test_a_copy_goes_on_where_partial_fit_stands(how):
     assert len(other.history_) == 2
 
 
-def network():
-    graph = nx.DiGraph([("s", "a"), ("s", "b"), ("a", "t"), ("b", "t")])
-    graph.add_node("s", demand=-1)
-    graph.add_node("t", demand=1)
-    return graph
-
-
-REQUIRED = {"dag": {"hierarchy": TREE}, "flow": {"network": network()}}
+REQUIRED = {"dag": {"hierarchy": TREE}, "flow": {"network": paths_network()}}
 
 
 @pytest.mark.parametrize("how", COPIES)

@@ -3,19 +3,16 @@
 import numpy as np
 import pytest
 from checks import refused
-from potential_cases import adjoint_agrees
+from potential_cases import adjoint_agrees, trained
 from reference.objectives import optimum
 from scipy import sparse
 
 import structsolve
-from structsolve import StructuredSVM
 from structsolve.potentials.calls import score
 from structsolve.potentials.linear import LinearPotentials
 from structsolve.potentials.mercer import Kernel
 from structsolve.potentials.mixed import MixedPotentials
-from structsolve.solvers.driver import drive
 from structsolve.solvers.problem import Problem
-from structsolve.solvers.run import Start
 
 
 def metric(K, seed=0):
@@ -68,13 +65,6 @@ def test_operations_agree_with_mixed_weights(K, budget, as_sparse):
             adjoint_agrees(mixed, i, w, theta / 2, index, value, 1e-10, 1e-11)
 
 
-def train(problem, alpha, solver, passes=3000, tol=1e-6):
-    model = StructuredSVM(solver=solver, alpha=alpha, tol=tol, max_iter=passes)
-    run = model._solver().start(Start(problem, alpha, np.random.default_rng(0), 1, None, tol))
-    outcome = drive(run, passes, tol)
-    return outcome.w, outcome.history[-1]
-
-
 def posed(space, examples, M, **settings):
     space.node_mix = M
     return Problem(space, examples, **settings)
@@ -96,7 +86,7 @@ def single_nodes(M, kernel=None):
 def test_training_reaches_the_optimum(solver):
     M = metric(4)
     problem, written = single_nodes(M)
-    w, record = train(problem, 0.05, solver)
+    w, record = trained(problem, 0.05, solver)
     best = optimum(written, 0.05)
     assert record["primal"] == pytest.approx(best.value, rel=1e-4)
     assert record["dual"] <= best.value * (1 + 1e-9) <= record["primal"] * (1 + 1e-8)
@@ -112,9 +102,9 @@ def test_training_reaches_the_optimum(solver):
 
 def test_a_linear_kernel_has_it_too():
     M = metric(4)
-    w, _ = train(single_nodes(M)[0], 0.05, "bcfw")
+    w, _ = trained(single_nodes(M)[0], 0.05, "bcfw")
     problem, written = single_nodes(M, Kernel("linear"))
-    duals, record = train(problem, 0.05, "bcfw")
+    duals, record = trained(problem, 0.05, "bcfw")
     assert record["primal"] == pytest.approx(optimum(written, 0.05).value, rel=1e-4)
     linear, kernel = single_nodes(M)[0], problem.model(duals)
     X = problem.examples.nodes
@@ -130,7 +120,7 @@ def test_a_reflection_changes_coordinates_alone(solver, as_sparse):
     models, values = [], []
     for M in (None, reflection(3)):
         problem = posed(*chains(3, as_sparse, 40), M, surrogate=surrogate)
-        w, record = train(problem, 0.02, solver, passes=10)
+        w, record = trained(problem, 0.02, solver, passes=10)
         models.append(problem.model_weights(w))
         values.append(record["primal"])
     np.testing.assert_allclose(models[0], models[1], atol=1e-9)

@@ -3,18 +3,15 @@
 import numpy as np
 import pytest
 from checks import refused
-from potential_cases import adjoint_agrees
+from potential_cases import adjoint_agrees, trained
 from reference.objectives import optimum
 from scipy import sparse
 
 import structsolve
-from structsolve import StructuredSVM
 from structsolve.potentials.calls import score
 from structsolve.potentials.linear import LinearPotentials
 from structsolve.potentials.mercer import Kernel
-from structsolve.solvers.driver import drive
 from structsolve.solvers.problem import Problem
-from structsolve.solvers.run import Start
 
 
 def chain(K, seed=0, as_sparse=False):
@@ -51,11 +48,9 @@ def test_operations_agree_with_scaled_weights(K, budget, as_sparse):
         adjoint_agrees(scaled, i, w, theta / 2, index, rng.normal(size=20), 1e-12)
 
 
-def train(problem, alpha, solver="bcfw", tol=1e-7, passes=2000):
-    model = StructuredSVM(solver=solver, alpha=alpha, tol=tol, max_iter=passes)
-    run = model._solver().start(Start(problem, alpha, np.random.default_rng(0), 1, None, tol))
-    outcome = drive(run, passes, tol)
-    return outcome.w, outcome.history[-1]["primal"]
+def train(problem, alpha, solver="bcfw", tol=1e-7):
+    w, record = trained(problem, alpha, solver, 2000, tol)
+    return w, record["primal"]
 
 
 def single_nodes(scale, kernel=None, seed=0):

@@ -1,5 +1,7 @@
 """Everything that projections give besides marginals, on thousands of cases; loss matrices."""
 
+from functools import cache
+
 import numpy as np
 import pytest
 from chain_cases import KINDS, SIZES, VARIANTS
@@ -13,13 +15,34 @@ from scipy.special import entr
 from scipy.stats import chisquare
 
 from structsolve import CostMatrix
-from structsolve.algorithms.entropies import entropy_of, entropy_slope_of
 from structsolve.plugins.multiclass import MulticlassStructure
 from structsolve.plugins.multilabel import MultilabelStructure
 from structsolve.structure import calls, projection_calls
 from structsolve.structure.ask import ask_loss, make_layout
 
 EXTREME = ["normal", "ties", "equal", "huge", "forbidden", "one left"]
+
+
+def on_classes(k, name, n=3):
+    space, _ = MulticlassStructure().make_space(np.zeros((1, 2)), [0], classes=range(k))
+    layout = make_layout(space, space.pack(np.zeros((n, 2))))
+    return space.layout.node_size, space.make_projection(name)(layout)
+
+
+@cache
+def entropy_on(k):
+    return on_classes(k, "entropy", 1)
+
+
+def entropy_of(p):
+    width, projection = entropy_on(len(p))
+    return projection_calls.term(projection, 0, np.pad(p, (0, width - len(p))))
+
+
+def entropy_slope_of(a, b, gamma):
+    width, projection = entropy_on(len(a))
+    states = (np.pad(x, (0, width - len(x))) for x in (a, b))
+    return projection_calls.slope(projection, 0, *states, gamma)
 
 
 class TestEntropies:
@@ -50,20 +73,8 @@ class TestEntropies:
             assert entropy_slope_of(a, b, 0.5) == pytest.approx(0)
             assert entropy_slope_of(a, a, 0.0) == 0
 
-    @pytest.mark.parametrize("bad", [[-1.0], [np.nan], [np.inf]])
-    def test_bad_numbers(self, bad):
-        refused("expected at least 0 each", entropy_of, bad)
-        refused("numbers of at least 0", entropy_slope_of, bad, [1.0], 0.5)
-        refused("gamma is 2", entropy_slope_of, [1.0], [1.0], 2)
-
 
 # -- classes -----------------------------------------------------------------------------------
-
-
-def on_classes(k, name, n=3):
-    space, _ = MulticlassStructure().make_space(np.zeros((1, 2)), [0], classes=range(k))
-    layout = make_layout(space, space.pack(np.zeros((n, 2))))
-    return space.layout.node_size, space.make_projection(name)(layout)
 
 
 @pytest.mark.parametrize("kind", EXTREME)

@@ -26,7 +26,7 @@ DECLARED = {
     "factor-graph": ALL,
     "grid": ALL | {"readers"},
     "multiclass": ALL | {"solvers"},
-    "multilabel": ALL | {"max_min", "metrics"},
+    "multilabel": ALL | {"max_min", "metrics", "readers"},
     "ordinal": ALL | {"losses"},
     "permutation": ALL | {"losses", "metrics"},
     "alignment": ALL,

@@ -153,6 +153,15 @@ class Graph(Enumerated):
         )
         return structure.make_space([x[0] if len(x) == 1 else tuple(x) for x in X], truths)
 
+    def filled(self, unary, pair):
+        """Return theta with these scores of nodes and tables of edges."""
+        theta = np.zeros(self.size)
+        views = self.views(theta)
+        for view, tables in ((views["node"], unary), (views["pair"], pair)):
+            for own, table in zip(view, tables):
+                own[tuple(map(slice, table.shape))] = table
+        return theta
+
     @functools.cached_property
     def labels(self):
         return np.indices(self.states, dtype=np.int32).reshape(self.n, -1).T

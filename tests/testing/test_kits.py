@@ -44,7 +44,7 @@ def test_surrogates_of_other_structures_and_losses_pass():
     check_surrogate(Margin(), PyChainStructure(), n_cases=1, size=2)
 
 
-# Pair steps are for kernel models, which the kit does not have: tests/solvers/test_smo.py.
+# Pair steps are for kernel models, which the kit lacks: tests/plugins/multiclass/test_smo.py.
 @pytest.mark.parametrize("solver", sorted({*registry.default().names("solvers")} - {"smo"}))
 def test_solvers_pass(solver):
     check_solver(

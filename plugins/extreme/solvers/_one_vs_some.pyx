@@ -53,30 +53,33 @@ cdef inline void shuffle(int32_t* order, int64_t n, uint64_t* state) noexcept no
         order[other] = held
 
 
-cdef inline double product(
-    const int32_t* index, const float* value, int64_t n, const double* w
-) noexcept nogil:
+# A row of a class, with its own feature numbers.
+cdef struct Row:
+    const int32_t* index
+    const float* value
+    int64_t n
+
+
+cdef inline double product(Row row, const double* w) noexcept nogil:
     """Return the product of a row and the weights, in four independent sums for speed."""
     cdef double a = 0, b = 0, c = 0, d = 0
     cdef int64_t k = 0
-    while k + 4 <= n:
-        a += value[k] * w[index[k]]
-        b += value[k + 1] * w[index[k + 1]]
-        c += value[k + 2] * w[index[k + 2]]
-        d += value[k + 3] * w[index[k + 3]]
+    while k + 4 <= row.n:
+        a += row.value[k] * w[row.index[k]]
+        b += row.value[k + 1] * w[row.index[k + 1]]
+        c += row.value[k + 2] * w[row.index[k + 2]]
+        d += row.value[k + 3] * w[row.index[k + 3]]
         k += 4
-    while k < n:
-        a += value[k] * w[index[k]]
+    while k < row.n:
+        a += row.value[k] * w[row.index[k]]
         k += 1
     return (a + b) + (c + d)
 
 
-cdef inline void add_row(
-    const int32_t* index, const float* value, int64_t n, double factor, double* w
-) noexcept nogil:
+cdef inline void add_row(Row row, double factor, double* w) noexcept nogil:
     cdef int64_t k
-    for k in range(n):
-        w[index[k]] += factor * value[k]
+    for k in range(row.n):
+        w[row.index[k]] += factor * row.value[k]
 
 
 cdef inline double log_loss(double margin) noexcept nogil:
@@ -164,6 +167,14 @@ cdef class Space:
         int
         """
         return 4 * n_features + 20 * min(n_features, entries) + 8 * entries + 28 * pairs
+
+
+cdef inline Row row_of(Space space, int64_t t) noexcept nogil:
+    cdef Row row
+    cdef int64_t start = space.begin[t]
+    row.index, row.value = &space.index[0] + start, &space.value[0] + start
+    row.n = space.begin[t + 1] - start
+    return row
 
 
 cdef class Machines:
@@ -281,13 +292,18 @@ cdef class Machines:
         """
         counts = np.zeros(self.n_classes, dtype=np.int64)
         cdef int64_t[::1] out = counts
-        cdef int64_t c, t, i
+        cdef int64_t c
         with nogil:
             for c in range(self.n_classes):
-                for t in range(self.begin[c], self.begin[c + 1]):
-                    i = self.rows[t]
-                    out[c] += self.indptr[i + 1] - self.indptr[i]
+                out[c] = self.entries_of(c)
         return counts
+
+    cdef int64_t entries_of(self, int64_t c) noexcept nogil:
+        cdef int64_t t, i, size = 0
+        for t in range(self.begin[c], self.begin[c + 1]):
+            i = self.rows[t]
+            size += self.indptr[i + 1] - self.indptr[i]
+        return size
 
     def train(self, int64_t first, int64_t last, Space space not None, int64_t room, float keep,
               double share=1):
@@ -346,13 +362,10 @@ cdef class Machines:
         return sizes, features[:used].copy(), weights[:used].copy(), intercepts, figures
 
     cdef int check_room(self, int64_t first, int64_t last, Space space, int64_t room) except -1:
-        cdef int64_t c, t, i, size, entries = 0, pairs = 0, needed = 0
+        cdef int64_t c, size, entries = 0, pairs = 0, needed = 0
         with nogil:
             for c in range(first, last):
-                size = 0
-                for t in range(self.begin[c], self.begin[c + 1]):
-                    i = self.rows[t]
-                    size += self.indptr[i + 1] - self.indptr[i]
+                size = self.entries_of(c)
                 entries, pairs = max(entries, size), max(pairs, self.begin[c + 1] - self.begin[c])
                 needed += min(size, self.n_features)
         if (
@@ -416,10 +429,7 @@ cdef class Machines:
         cdef double* w = &space.w[0] if used else NULL
         cdef double* centre = &space.centre[0] if used else NULL
         cdef double* a = &space.a[0]
-        cdef const int32_t* index = &space.index[0] if used else NULL
-        cdef const float* value = &space.value[0] if used else NULL
-        cdef double b = 0, sign, z, cost, part, primal, dual
-        cdef int64_t start
+        cdef double b = 0, sign, cost, part, primal, dual
         if self.centred:
             for j in range(self.centre_start[c], self.centre_start[c + 1]):
                 t = space.number[self.centre_feature[j]]
@@ -428,14 +438,13 @@ cdef class Machines:
         for t in range(m):
             a[t] = self.dual[base + t]
             if a[t] > 0:
-                start = space.begin[t]
                 sign = 1 if self.own[base + t] else -1
-                add_row(index + start, value + start, space.begin[t + 1] - start, sign * a[t], w)
+                add_row(row_of(space, t), sign * a[t], w)
                 b += sign * a[t] * self.bias
         if self.logistic:
-            b = self.descend_logistic(c, space, w, index, value, b, figures)
+            b = self.descend_logistic(c, space, w, b, figures)
         else:
-            b = self.descend_hinge(c, space, w, index, value, b, figures)
+            b = self.descend_hinge(c, space, w, b, figures)
         # Primal and dual value, before small weights are dropped.
         primal = 0.5 * b * b
         dual = -primal
@@ -443,23 +452,16 @@ cdef class Machines:
             part = w[j] - centre[j]
             primal += 0.5 * part * part
             dual -= part * (0.5 * part + centre[j])
+        primal += self.losses(c, space, w, b * self.bias)
         for t in range(m):
-            start = space.begin[t]
             cost = self.cost[base + t]
-            z = product(index + start, value + start, space.begin[t + 1] - start, w)
-            z += b * self.bias
-            sign = 1 if self.own[base + t] else -1
             if self.logistic:
-                primal += cost * log_loss(sign * z)
                 part = a[t] / cost
                 if part > 0:
                     dual -= a[t] * log(part)
                 if part < 1:
                     dual -= (cost - a[t]) * log1p(-part)
             else:
-                part = 1 - sign * z
-                if part > 0:
-                    primal += cost * part * part
                 dual += a[t] - a[t] * a[t] / (4 * cost)
             self.dual[base + t] = <float>a[t]
         figures[0], figures[1] = primal, dual
@@ -480,29 +482,32 @@ cdef class Machines:
                 w[j] = 0
             part = w[j] - centre[j]
             figures[3] += 0.5 * part * part
-        for t in range(m):
-            start = space.begin[t]
-            cost = self.cost[base + t]
-            z = product(index + start, value + start, space.begin[t + 1] - start, w)
-            z += share * intercept[0]
-            sign = 1 if self.own[base + t] else -1
-            if self.logistic:
-                figures[3] += cost * log_loss(sign * z)
-            elif sign * z < 1:
-                figures[3] += cost * (1 - sign * z) * (1 - sign * z)
+        figures[3] += self.losses(c, space, w, share * intercept[0])
         for j in range(used):
             w[j] = centre[j] = 0
             space.number[space.feature[j]] = -1
         return kept
 
-    cdef double descend_hinge(
-        self, int64_t c, Space space, double* w, const int32_t* index, const float* value,
-        double b, double* figures,
-    ) noexcept nogil:
+    cdef double losses(self, int64_t c, Space space, const double* w,
+                       double intercept) noexcept nogil:
+        """The losses of a class's pairs, times their costs."""
+        cdef int64_t t, base = self.begin[c]
+        cdef double z, total = 0
+        for t in range(self.begin[c + 1] - base):
+            z = product(row_of(space, t), w) + intercept
+            z = z if self.own[base + t] else -z
+            if self.logistic:
+                total += self.cost[base + t] * log_loss(z)
+            elif z < 1:
+                total += self.cost[base + t] * (1 - z) * (1 - z)
+        return total
+
+    cdef double descend_hinge(self, int64_t c, Space space, double* w, double b,
+                              double* figures) noexcept nogil:
         """Squared hinge, with shrinking; return the weight of the constant feature."""
         cdef int64_t base = self.begin[c], m = self.begin[c + 1] - base, active = m, u, turn
-        cdef int64_t start, size
         cdef int32_t t
+        cdef Row row
         cdef int32_t* order = &space.order[0]
         cdef double* a = &space.a[0]
         cdef double sign, slack, gradient, projected, before, step
@@ -514,11 +519,10 @@ cdef class Machines:
             while u < active:
                 t = order[u]
                 figures[2] += 1
-                start = space.begin[t]
-                size = space.begin[t + 1] - start
+                row = row_of(space, t)
                 sign = 1 if self.own[base + t] else -1
                 slack = 0.5 / self.cost[base + t]
-                gradient = product(index + start, value + start, size, w) + b * self.bias
+                gradient = product(row, w) + b * self.bias
                 gradient = sign * gradient - 1 + slack * a[t]
                 projected = gradient
                 if a[t] <= 0:
@@ -533,7 +537,7 @@ cdef class Machines:
                     a[t] = max(0, before - gradient / (space.square[t] + slack))
                     step = sign * (a[t] - before)
                     b += step * self.bias
-                    add_row(index + start, value + start, size, step, w)
+                    add_row(row, step, w)
                 u += 1
             if most - least <= self.accuracy:
                 if active == m:
@@ -543,17 +547,15 @@ cdef class Machines:
                 above = most if most > 0 else INFINITY
         return b
 
-    cdef double descend_logistic(
-        self, int64_t c, Space space, double* w, const int32_t* index, const float* value,
-        double b, double* figures,
-    ) noexcept nogil:
+    cdef double descend_logistic(self, int64_t c, Space space, double* w, double b,
+                                 double* figures) noexcept nogil:
         """Logistic loss; return the weight of the constant feature.
 
         Pairs within a tenth of the accuracy are skipped until all others reach the accuracy.
         """
         cdef int64_t base = self.begin[c], m = self.begin[c + 1] - base, active = m, u, turn
-        cdef int64_t start, size
         cdef int32_t t
+        cdef Row row
         cdef int32_t* order = &space.order[0]
         cdef double* a = &space.a[0]
         cdef double sign, cost, margin, wrong, odds, before, step, worst
@@ -565,12 +567,10 @@ cdef class Machines:
             while u < active:
                 t = order[u]
                 figures[2] += 1
-                start = space.begin[t]
-                size = space.begin[t + 1] - start
+                row = row_of(space, t)
                 sign = 1 if self.own[base + t] else -1
                 cost = self.cost[base + t]
-                margin = product(index + start, value + start, size, w) + b * self.bias
-                margin *= sign
+                margin = sign * (product(row, w) + b * self.bias)
                 # The sigmoid's slope is at most 1/4, so 4 converts probabilities to scores.
                 wrong = 4 * fabs(a[t] / cost - sigmoid(-margin))
                 worst = max(worst, wrong)
@@ -583,7 +583,7 @@ cdef class Machines:
                     a[t] = cost * sigmoid(odds)
                     step = sign * (a[t] - before)
                     b += step * self.bias
-                    add_row(index + start, value + start, size, step, w)
+                    add_row(row, step, w)
                 if wrong <= 0.1 * self.accuracy:
                     active -= 1
                     order[u], order[active] = order[active], t
@@ -594,104 +594,3 @@ cdef class Machines:
                     break
                 active = m
         return b
-
-
-def pair_lists(const int64_t[::1] start not None, const int32_t[::1] labels not None,
-               const int32_t[:, ::1] rivals not None, Py_ssize_t n_classes,
-               const unsigned char[::1] wanted not None):
-    """List for each class the examples that belong to it or have it as a rival.
-
-    Parameters
-    ----------
-    start : ndarray of int64 of shape (n + 1,)
-        First of the labels of each example, and the end.
-    labels : ndarray of int32
-        Classes of the examples.
-    rivals : ndarray of int32 of shape (n, k)
-        Negative entries, an example's own classes and duplicates are ignored.
-    n_classes : int
-    wanted : ndarray of uint8 of shape (n,)
-        Marks the examples to use.
-
-    Returns
-    -------
-    begin : ndarray of int64 of shape (n_classes + 1,)
-    rows : ndarray of int32
-        Ascending within each class.
-    own : ndarray of uint8
-        Whether the example is of the class.
-
-    Raises
-    ------
-    ValueError
-        If a class is n_classes or more, or lengths differ.
-    """
-    cdef int64_t i, j, c, n = start.shape[0] - 1, k = rivals.shape[1]
-    cdef bint counting
-    if rivals.shape[0] != n or wanted.shape[0] != n or not 0 <= n_classes < 2**31:
-        raise ValueError(
-            f"rivals and wanted are of {rivals.shape[0]} and {wanted.shape[0]} examples, n_classes "
-            f"is {n_classes}: expected {n} examples, and classes that 32 bits can number"
-        )
-    check_offsets(np.asarray(start), labels.shape[0], 0, "start of the examples' labels")
-    begin, last = np.zeros(n_classes + 1, np.int64), np.full(n_classes, -1, np.int64)
-    check_numbers(labels, n_classes, "labels")
-    if n and k and np.max(rivals) >= n_classes:
-        raise ValueError(f"rivals has entries of {n_classes} or more")
-    cdef int64_t[::1] begin_view = begin, last_view = last
-    cdef int32_t[::1] rows_view = np.empty(0, np.int32)
-    cdef unsigned char[::1] own_view = np.empty(0, np.uint8)
-    # Count first, then fill; `last` is the last example added to each class's list.
-    for counting in (True, False):
-        if not counting:
-            np.cumsum(begin, out=begin)
-            rows, own = np.empty(begin[n_classes], np.int32), np.empty(begin[n_classes], np.uint8)
-            rows_view, own_view = rows, own
-            last[:] = -1
-            begin[1:] = begin[:n_classes]
-            begin[0] = 0
-        with nogil:
-            for i in range(n):
-                if not wanted[i]:
-                    continue
-                for j in range(start[i] - start[i + 1], k):
-                    c = labels[start[i + 1] + j] if j < 0 else rivals[i, j]
-                    if c < 0 or last_view[c] == i:
-                        continue
-                    last_view[c] = i
-                    if not counting:
-                        rows_view[begin_view[c + 1]] = <int32_t>i
-                        own_view[begin_view[c + 1]] = j < 0
-                    begin_view[c + 1] += 1
-    return begin, rows, own
-
-
-def scatter(const int32_t[::1] features not None, const int32_t[::1] values not None,
-            int64_t[::1] place not None, int32_t[::1] out not None):
-    """Write ``out[place[f]] = value`` for each entry in order, and advance ``place[f]`` by one.
-
-    Parameters
-    ----------
-    features, values : ndarray of int32 of shape (m,)
-        Values may be any 4-byte numbers, viewed as int32.
-    place : ndarray of int64 of shape (n_features,)
-        Overwritten.
-    out : ndarray of int32
-
-    Raises
-    ------
-    ValueError
-        If a feature or its place does not exist; the entries before it are written.
-    """
-    cdef int64_t j, m = features.shape[0]
-    cdef int32_t f
-    if values.shape[0] != m:
-        raise ValueError(f"values has {values.shape[0]} entries, expected {m} as features")
-    with nogil:
-        for j in range(m):
-            f = features[j]
-            if not (0 <= f < place.shape[0] and 0 <= place[f] < out.shape[0]):
-                with gil:
-                    raise ValueError(f"features, entry {j}: found {f}, which has no place in out")
-            out[place[f]] = values[j]
-            place[f] += 1

@@ -7,7 +7,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from structsolve.plugins.extreme.solvers._one_vs_some import Machines, Space, pair_lists, scatter
+from structsolve.plugins.extreme.solvers._grouping import pair_lists, scatter
+from structsolve.plugins.extreme.solvers._one_vs_some import Machines, Space
 from structsolve.plugins.extreme.solvers.base import After, ExtremeProblem, ExtremeResult, resumed
 from structsolve.plugins.extreme.solvers.class_means import class_means
 from structsolve.plugins.extreme.solvers.rival_checks import ask_rivals, check_rivals

@@ -1,14 +1,12 @@
 """The best labeling in a cone of the label plane, by enumeration of all labelings."""
 
-import numpy as np
-
 from libc.math cimport INFINITY, fabs
 from libc.string cimport memcpy
 from structsolve.operators cimport Cone, ConeOracle
 from structsolve.part_layout cimport PartLayout
 
 from structsolve.plugins.mrf.tables._model cimport (
-    GraphModel, Model, edge_scores, magnitude, other_end, score,
+    Model, edge_scores, magnitude, other_end, score,
 )
 from structsolve.plugins.mrf.tables._shape cimport GraphShape
 
@@ -210,63 +208,3 @@ cdef class EnumeratedCones(ConeOracle):
             return 0
         value[0] = h + cone.lam * g
         return 1
-
-
-def constrained_argmax(GraphModel first not None, GraphModel second not None, double lam,
-                       double alpha, double beta, *, double h0=0.0, double g0=0.0, bint twin=False):
-    """Return the labeling with the largest ``h + lam g`` among those within an angle.
-
-    Here ``h = h0 + first.score(label)`` and ``g = g0 + second.score(label)``.
-
-    Parameters
-    ----------
-    first, second : GraphModel
-        Two models of the same graph and states, with at most 2**24 labelings.
-    lam : float
-        Weight of g.
-    alpha, beta : float
-        Only labelings with ``beta h < g <= alpha h`` are allowed, for ``alpha = inf`` all
-        with ``beta h < g`` and ``h >= 0``.
-    h0, g0 : float, default=0.0
-        Constants.
-    twin : bool, default=False
-        Allow labelings with ``beta h <= g < alpha h`` instead.
-
-    Returns
-    -------
-    label : ndarray of int of shape (n,), or None
-        None if no labeling is within the angle.
-    h, g : float
-        Its values, or -inf.
-
-    Examples
-    --------
-    >>> from structsolve.plugins.mrf.elimination._enumerated_cones import constrained_argmax
-    >>> from structsolve.plugins.mrf.tables._model import GraphModel
-    >>> first, second = (GraphModel([3], [], [row], []) for row in ([5, 2, 1], [0, 2, 3]))
-    >>> label, h, g = constrained_argmax(first, second, lam=1, alpha=1, beta=0)
-    >>> label.tolist(), h, g
-    ([1], 2.0, 2.0)
-    """
-    same = np.array_equal(first.states, second.states) and np.array_equal(first.ends, second.ends)
-    if not same:
-        raise ValueError("second: found other states or edges than first has, expected the same")
-    count = 1
-    for k in first.states.tolist():
-        count *= k
-        if count > 2**24:
-            raise ValueError(f"first: found over {2**24} labelings, expected fewer to enumerate")
-    for name, x in (("lam", lam), ("beta", beta), ("h0", h0), ("g0", g0)):
-        if not np.isfinite(x):
-            raise ValueError(f"{name}: found {x}, expected a finite number")
-    if not alpha > -INFINITY:
-        raise ValueError(f"alpha: found {alpha}, expected a finite number, or inf")
-    label = np.zeros(first.model.n, np.intc)
-    cdef int[::1] view = label
-    cdef double[::1] work = np.zeros(_bytes(&first.model) // 8 + 1)
-    cdef double h = -INFINITY, g = -INFINITY
-    cdef Cone cone = Cone(h0, g0, lam, alpha, beta, twin)
-    cdef bint exists
-    with nogil:
-        exists = _argmax(&first.model, &second.model, &cone, &view[0], &h, &g, <char*>&work[0])
-    return label if exists else None, h, g

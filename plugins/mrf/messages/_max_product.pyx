@@ -96,11 +96,7 @@ cdef void forest_marginals(const Model* model, const int* order, const int* up, 
         v = order[k]
         e = up[v]
         if e < 0:
-            # Trees are independent: each adds the best scores of the others.
-            best = -INFINITY
-            for s in range(model.states[v]):
-                best = max(best, belief[model.unary_at[v] + s])
-            total += best
+            total += _top(model, v, belief)
             continue
         parent = other_end(model, e, v)
         for t in range(model.states[parent]):
@@ -112,6 +108,10 @@ cdef void forest_marginals(const Model* model, const int* order, const int* up, 
         v = order[k]
         e = up[v]
         if e < 0:
+            # The best of all other trees, which what follows hands on to the whole tree.
+            best = _top(model, v, belief)
+            for s in range(model.states[v] if best > -INFINITY else 0):
+                out[model.unary_at[v] + s] += total - best
             continue
         parent = other_end(model, e, v)
         for t in range(model.states[parent]):
@@ -130,7 +130,6 @@ cdef void forest_marginals(const Model* model, const int* order, const int* up, 
     for j in range(width):
         if never[j]:
             out[j] = -INFINITY
-    _add_other_trees(model, order, up, belief, total, out)
 
 
 cdef inline void _gather(double x, double* total, int* never) noexcept nogil:
@@ -140,28 +139,12 @@ cdef inline void _gather(double x, double* total, int* never) noexcept nogil:
         never[0] += 1
 
 
-cdef void _add_other_trees(const Model* model, const int* order, const int* up,
-                           const double* belief, double total, double* out) noexcept nogil:
-    # `total` sums the best of all trees: out of one tree gains total less its own best.
-    cdef Py_ssize_t k = 0, end, j, v, s, root
-    cdef double own, others
-    while k < model.n:
-        root = order[k]
-        end = k + 1
-        while end < model.n and up[order[end]] >= 0:     # breadth first: a tree is one range
-            end += 1
-        own = -INFINITY
-        for s in range(model.states[root]):
-            own = max(own, belief[model.unary_at[root] + s])
-        if own > -INFINITY:
-            others = total - own
-        else:
-            others = 0      # no labeling of this tree is possible
-        for j in range(k, end):
-            v = order[j]
-            for s in range(model.states[v]):
-                out[model.unary_at[v] + s] += others
-        k = end
+cdef inline double _top(const Model* model, Py_ssize_t v, const double* belief) noexcept nogil:
+    cdef double best = -INFINITY
+    cdef Py_ssize_t s
+    for s in range(model.states[v]):
+        best = max(best, belief[model.unary_at[v] + s])
+    return best
 
 
 # -- the k best ----------------------------------------------------------------------------------
@@ -189,7 +172,7 @@ cdef Py_ssize_t forest_kbest(const Model* model, const int* order, const int* up
     values[0] = score(model, label)
     if values[0] == -INFINITY:
         return 1
-    item.v, item.value = 0, values[0]
+    item.v = 0
     for count in range(1, k):
         # The rest after a position is the best given the states before: only the state at the
         # position matters.
@@ -200,7 +183,9 @@ cdef Py_ssize_t forest_kbest(const Model* model, const int* order, const int* up
             state = runner_up(model.states[v], belief + model.unary_at[v], row, NULL, step, 0,
                               label[v], &top, &now)
             if top > -INFINITY:
-                _add(heap, &size, values[count - 1] + (top - now), count - 1, j, state)
+                item.value, item.path = values[count - 1] + (top - now), <int>(count - 1)
+                item.v, item.s = <int>j, <int>state
+                push(heap, &size, item)
         if size == 0:
             return count
         item = pop(heap, &size)
@@ -216,13 +201,6 @@ cdef Py_ssize_t forest_kbest(const Model* model, const int* order, const int* up
         # The same scores, summed in another order, may differ in the last bit.
         values[count] = min(score(model, label), values[count - 1])
     return k
-
-
-cdef inline void _add(Candidate* heap, Py_ssize_t* size, double value, Py_ssize_t path,
-                      Py_ssize_t v, Py_ssize_t s) noexcept nogil:
-    cdef Candidate item
-    item.value, item.path, item.v, item.s = value, <int>path, <int>v, <int>s
-    push(heap, size, item)
 
 
 # -- an induced forest ---------------------------------------------------------------------------

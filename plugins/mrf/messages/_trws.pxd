@@ -41,6 +41,8 @@ cdef struct Pass:
     Py_ssize_t phi_step
 
 
+# share <- for each node 1 / the number of its neighbours on the larger side, by `rank`.
+cdef void share_out(const Model* model, const int* rank, double* share) noexcept nogil
 # Whether any score is -inf.
 cdef bint forbids(const Model* model) noexcept nogil
 # Messages 0, nodes as they are numbered.

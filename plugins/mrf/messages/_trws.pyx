@@ -84,22 +84,21 @@ cdef void _prepare(const Model* model, Pass* state, bint forest) noexcept nogil:
             state.order[v] = state.rank[v] = <int>v
         state.share[v] = 1
     if not forest:
-        _divide(model, state)
+        share_out(model, state.rank, state.share)
 
 
-cdef void _divide(const Model* model, Pass* state) noexcept nogil:
-    # The share of a node for each neighbour: 1 / the number of neighbours on the larger side.
+cdef void share_out(const Model* model, const int* rank, double* share) noexcept nogil:
     cdef Py_ssize_t v, j
     cdef int ahead, behind
     for v in range(model.n):
         ahead = behind = 0
         for j in range(model.near_at[v], model.near_at[v + 1]):
-            if state.rank[other_end(model, model.near[j], <int>v)] > state.rank[v]:
+            if rank[other_end(model, model.near[j], <int>v)] > rank[v]:
                 ahead += 1
             else:
                 behind += 1
         ahead = behind if behind > ahead else ahead
-        state.share[v] = 1.0 / ahead if ahead else 1
+        share[v] = 1.0 / ahead if ahead else 1
 
 
 cdef inline double _gather(const Model* model, Pass* state, int v, bint turning) noexcept nogil:
@@ -332,7 +331,7 @@ cdef void _turn(const Model* model, Pass* state, uint64_t* seed) noexcept nogil:
     for i in range(model.n):
         state.trial[state.order[i]] = state.rank[state.order[i]]
         state.rank[state.order[i]] = <int>i
-    _divide(model, state)
+    share_out(model, state.rank, state.share)
     for i in range(model.n - 1, -1, -1):
         v = state.before[i]
         _gather(model, state, v, True)

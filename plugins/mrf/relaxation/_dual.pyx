@@ -153,9 +153,6 @@ cdef class DualRelaxation(Relaxation):
         cdef bint forbidden
         cdef double* scores = <double*>room
         cdef double* row
-        split.n, split.m, split.width = graph.n, graph.m, self.width
-        split.states, split.ends = graph.states, graph.ends
-        split.near_at, split.near = graph.near_at, graph.near
         split.node_step, split.table_step = self.shape.node_step, self.shape.edge_step
         split.node, split.table = theta + self.shape.node_start, theta + self.shape.pairs_of(i)
         if self.shape.symmetric:
@@ -167,7 +164,7 @@ cdef class DualRelaxation(Relaxation):
                         row[s * self.width + t] = row[t * self.width + s]
             split.node = scores + self.shape.node_start
             split.table = scores + self.shape.pairs_of(i)
-        place_split(split, room + self.split_at)
+        place_split(split, &graph, self.width, room + self.split_at)
         forbidden = _measure(split, search)
         if forbidden:
             if not self.shape.symmetric:

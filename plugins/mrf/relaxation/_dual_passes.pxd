@@ -1,6 +1,8 @@
 # Passes of block-coordinate ascent over the messages of both ends of every edge.
 from structsolve.simd.loops cimport ss_loop_table
 
+from structsolve.plugins.mrf.tables._model cimport Model
+
 
 # Scores of one graph in theta's layout, all finite, and the edges' gifts to their ends:
 #   node v    b_v(s)    = score_v(s) + sum of what the edges at v give to s
@@ -31,8 +33,8 @@ cdef struct Split:
 
 
 cdef Py_ssize_t split_bytes(Py_ssize_t n, Py_ssize_t m, Py_ssize_t width) noexcept nogil
-# Places arrays in `work` (64-byte aligned); set the graph and its scores first.
-cdef void place_split(Split* split, char* work) noexcept nogil
+# Takes the graph, and places arrays in `work` (64-byte aligned).
+cdef void place_split(Split* split, const Model* graph, Py_ssize_t width, char* work) noexcept nogil
 # No messages yet.
 cdef void clear_split(Split* split) noexcept nogil
 # One pass over the nodes in their order, or back; forward also with a labeling and slacks.

@@ -10,14 +10,19 @@ from libc.math cimport INFINITY
 from libc.string cimport memcpy, memset
 from structsolve.simd.loops cimport ss_loops
 
+from structsolve.plugins.mrf.messages._trws cimport share_out
+from structsolve.plugins.mrf.tables._model cimport Model
+
 
 cdef Py_ssize_t split_bytes(Py_ssize_t n, Py_ssize_t m, Py_ssize_t width) noexcept nogil:
     # Rows are whole vectors from four states on; one cache line is reserved for alignment.
     return 8 * ((2 * m + n + 3) * width + n + 8) + 4 * (3 * n + 16) + 64
 
 
-cdef void place_split(Split* split, char* work) noexcept nogil:
-    cdef Py_ssize_t width = split.width
+cdef void place_split(Split* split, const Model* graph, Py_ssize_t width, char* work) noexcept nogil:
+    split.n, split.m, split.width = graph.n, graph.m, width
+    split.states, split.ends = graph.states, graph.ends
+    split.near_at, split.near = graph.near_at, graph.near
     split.taken = <double*>work
     split.slack = split.taken + 2 * split.m * width
     split.own = split.slack + split.n * width
@@ -30,17 +35,7 @@ cdef void place_split(Split* split, char* work) noexcept nogil:
     split.rank = split.order + split.n
     split.loops = ss_loops(width)
     _order(split)
-    cdef Py_ssize_t v, j
-    cdef int ahead, behind
-    for v in range(split.n):
-        ahead = behind = 0
-        for j in range(split.near_at[v], split.near_at[v + 1]):
-            if split.rank[_other(split, split.near[j], v)] > split.rank[v]:
-                ahead += 1
-            else:
-                behind += 1
-        ahead = behind if behind > ahead else ahead
-        split.share[v] = 1.0 / ahead if ahead else 1
+    share_out(graph, split.rank, split.share)
 
 
 cdef void _order(Split* split) noexcept nogil:

@@ -12,9 +12,10 @@ from sklearn.utils.fixes import parse_version
 
 from structsolve.plugins.extreme._pairs import parse
 from structsolve.plugins.extreme.solvers._dual import DualAscent
+from structsolve.plugins.extreme.solvers._grouping import pair_lists, scatter
 from structsolve.plugins.extreme.solvers._lsh import nearest
 from structsolve.plugins.extreme.solvers._one_vs_rest import RestMachines, RestSpace
-from structsolve.plugins.extreme.solvers._one_vs_some import Machines, Space, pair_lists, scatter
+from structsolve.plugins.extreme.solvers._one_vs_some import Machines, Space
 from structsolve.plugins.extreme.solvers._softmax import SoftmaxWeights
 from structsolve.plugins.extreme.weights.feature_lists import checked_rows
 from structsolve.plugins.extreme.weights.feature_rows import FeatureRows

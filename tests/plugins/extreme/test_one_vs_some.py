@@ -7,7 +7,8 @@ from scipy import optimize, sparse
 from sklearn.linear_model import LogisticRegression
 from sklearn.svm import LinearSVC
 
-from structsolve.plugins.extreme.solvers._one_vs_some import Machines, Space, pair_lists
+from structsolve.plugins.extreme.solvers._grouping import pair_lists
+from structsolve.plugins.extreme.solvers._one_vs_some import Machines, Space
 from structsolve.plugins.extreme.solvers.base import RECORD, ExtremeProblem
 from structsolve.plugins.extreme.solvers.class_means import class_means
 from structsolve.plugins.extreme.solvers.one_vs_some import OneVsSome

@@ -192,35 +192,26 @@ def test_callbacks_and_validation_see_every_pass():
     assert len(stopped.objectives_) == 1
 
 
-def interrupt(after):
+def ended(after, error):
     passes = itertools.count(1)
 
     def stop(record):
         if next(passes) == after:
-            raise KeyboardInterrupt
+            raise error
 
     return stop
 
 
 def test_an_interrupt_keeps_the_best_model():
     X, Y = xor_chains(10, 0)
-    model = LatentSVM("chain", callbacks=[interrupt(3)], init="random", n_init=2, **SETTINGS)
+    stop = ended(3, KeyboardInterrupt)
+    model = LatentSVM("chain", callbacks=[stop], init="random", n_init=2, **SETTINGS)
     model.fit(X, Y)
     assert model.stop_reason_ == "interrupted" and len(model.predict(X)) == 10
 
 
 class Killed(Exception):
     pass
-
-
-def killed(after):
-    passes = itertools.count(1)
-
-    def stop(record):
-        if next(passes) == after:
-            raise Killed
-
-    return stop
 
 
 @pytest.mark.parametrize("stop", [1, 9, 25])
@@ -244,7 +235,7 @@ def test_killed_runs_resume_bit_for_bit(tmp_path, partial, solver, surrogate, st
     whole = LatentSVM("chain", **settings).fit(X, Y)
     path = tmp_path / "run.checkpoint"
     with pytest.raises(Killed):
-        LatentSVM("chain", checkpoint=path, callbacks=[killed(stop)], **settings).fit(X, Y)
+        LatentSVM("chain", checkpoint=path, callbacks=[ended(stop, Killed)], **settings).fit(X, Y)
     LatentSVM("chain", checkpoint=path, **settings).fit(X, Y)
     resumed = LatentSVM("chain", checkpoint=path, **settings).fit(X, Y)  # a run that had ended
     same(resumed.flat_weights(), whole.flat_weights())

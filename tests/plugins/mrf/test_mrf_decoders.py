@@ -6,7 +6,7 @@ import itertools
 import networkx as nx
 import numpy as np
 import pytest
-from graph_cases import all_scores, complete
+from graph_cases import Graph, all_scores, complete
 from random_cases import random_cases
 from reference.cones import in_cone
 from reference.graphs import (
@@ -33,8 +33,6 @@ from structsolve.plugins.mrf import decode
 from structsolve.plugins.mrf.cuts import _roof_duality
 from structsolve.plugins.mrf.cuts._roof_duality import roof_duality
 from structsolve.plugins.mrf.cuts.binary import cut_binary
-from structsolve.plugins.mrf.elimination import _enumerated_cones
-from structsolve.plugins.mrf.elimination._enumerated_cones import constrained_argmax
 from structsolve.plugins.mrf.exact import _search
 from structsolve.plugins.mrf.local_search import _climb, _expansion
 from structsolve.plugins.mrf.local_search._climb import local_search
@@ -43,6 +41,7 @@ from structsolve.plugins.mrf.messages._trws import tree_reweighted
 from structsolve.plugins.mrf.tables import _model
 from structsolve.plugins.mrf.tables._model import GraphModel
 from structsolve.plugins.mrf.tables.scores import graph_scores
+from structsolve.structure import calls
 
 
 @random_cases(600, kind=KINDS)
@@ -247,7 +246,7 @@ def test_exact_search_of_complete_graphs(n):
     beta=[0.0, 0.5, 1.0],
     twin=[False, True],
 )
-def test_constrained_argmax(seed, kind, most, alpha, beta, twin):
+def test_the_best_labeling_in_a_cone(seed, kind, most, alpha, beta, twin):
     """Integers in g and halves in h put labelings exactly on both bounds."""
     rng = np.random.default_rng(seed)
     first = random_model(rng, 8 if most < 3 else 5, most, kind)
@@ -256,14 +255,18 @@ def test_constrained_argmax(seed, kind, most, alpha, beta, twin):
     lam, h0, g0 = rng.choice([0, 0.5, 3]), float(rng.integers(-2, 4)), float(rng.integers(0, 2))
     labels, scores = enumerate_labels(first)
     h, g = scores + h0, scores_of(second, labels) + g0
-    allowed = in_cone(ConePair(h0, g0, lam, alpha, beta, twin), h, g)
-    label, *point = constrained_argmax(first, second, lam, alpha, beta, h0=h0, g0=g0, twin=twin)
+    cone = ConePair(h0, g0, lam, alpha, beta, twin)
+    allowed = in_cone(cone, h, g)
+    graph = Graph(first.states, first.ends, "auto")
+    given = (graph.filled(*tables_of(model)) for model in (first, second))
+    answer = calls.argmax_in_cone(graph.power("cones"), 0, *given, cone)
     if not allowed.any():
-        assert label is None and point == [NONE, NONE]
+        assert answer is None
         return
+    _, label, value = answer
     row = int(np.flatnonzero((labels == label).all(axis=1))[0])
-    assert allowed[row] and point == [h[row], g[row]]
-    assert h[row] + lam * g[row] >= (h + lam * g)[allowed].max() - 1e-12
+    assert allowed[row] and value == h[row] + lam * g[row]
+    assert value >= (h + lam * g)[allowed].max() - 1e-12
 
 
 def test_huge_scores_do_no_harm():
@@ -284,7 +287,7 @@ def test_huge_scores_do_no_harm():
 
 @pytest.mark.parametrize(
     "module",
-    [minimum_cut, _model, _roof_duality, _trws, _climb, _search, _enumerated_cones, _expansion],
+    [minimum_cut, _model, _roof_duality, _trws, _climb, _search, _expansion],
     ids=lambda m: m.__name__,
 )
 def test_examples_of_compiled_modules(module):

@@ -7,7 +7,6 @@ from reference.graphs import KINDS, eliminate, enumerate_labels, exact_search, r
 
 from structsolve.plugins.mrf import MRFStructure
 from structsolve.plugins.mrf.cuts._roof_duality import roof_duality
-from structsolve.plugins.mrf.elimination._enumerated_cones import constrained_argmax
 from structsolve.plugins.mrf.local_search._climb import local_search
 from structsolve.plugins.mrf.messages._trws import tree_reweighted
 from structsolve.plugins.mrf.tables._model import GraphModel
@@ -45,8 +44,6 @@ def test_a_table_that_edges_share():
     for label in enumerate_labels(apart)[0]:
         assert shared.score(label) == apart.score(label)
         assert local_search(shared, label)[1] == local_search(apart, label)[1]
-    answer = constrained_argmax(shared, shared, 1.0, 2.0, 0.5)
-    np.testing.assert_array_equal(answer[0], constrained_argmax(apart, apart, 1.0, 2.0, 0.5)[0])
     with pytest.raises(
         ValueError, match=r"pair of edge 1: found shape \(2, 2\), expected \(3, 2\)"
     ):
@@ -126,15 +123,6 @@ def test_arguments_that_are_refused():
     refused("max_iter: found 0", tree_reweighted, model, 0)
     for bad in (-1.0, np.nan, np.inf):
         refused("tol: found", tree_reweighted, model, tol=bad)
-    other = GraphModel([2, 2], [[0, 1]], np.zeros(4), np.zeros(4))
-    refused("second: found other states or edges", constrained_argmax, model, other, 1.0, 1.0, 0.0)
-    for place, name in enumerate(("lam", "alpha", "beta", "h0", "g0")):
-        arguments = [1.0, 1.0, 0.0, 0.0, 0.0]
-        arguments[place] = np.nan
-        cone, bounds = arguments[:3], {"h0": arguments[3], "g0": arguments[4]}
-        refused(f"{name}: found nan", constrained_argmax, other, other, *cone, **bounds)
-    wide = GraphModel([2] * 25, [], np.zeros(50), [])
-    refused("expected fewer to enumerate", constrained_argmax, wide, wide, 1.0, 1.0, 0.0)
     for call in (roof_duality, tree_reweighted, exact_search):
         with pytest.raises(TypeError):
             call(None)

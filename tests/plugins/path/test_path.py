@@ -470,7 +470,6 @@ def test_terrain_maps():
         graph = sparse.csr_matrix((own.ravel()[heads], (tails, heads)), (30, 30))
         total = own[tuple(np.transpose(y))].sum()
         np.testing.assert_allclose(total, own[0, 0] + csgraph.dijkstra(graph, indices=0)[-1])
-    refused("costs is", make_terrain_maps, costs=[0.0])
 
 
 @pytest.mark.parametrize(

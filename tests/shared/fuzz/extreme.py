@@ -8,7 +8,14 @@ import numpy as np
 import scipy.sparse as sp
 
 from structsolve.plugins.extreme import _pairs
-from structsolve.plugins.extreme.solvers import _dual, _lsh, _one_vs_rest, _one_vs_some, _softmax
+from structsolve.plugins.extreme.solvers import (
+    _dual,
+    _grouping,
+    _lsh,
+    _one_vs_rest,
+    _one_vs_some,
+    _softmax,
+)
 from structsolve.plugins.extreme.weights.feature_lists import Space as ScanSpace
 from structsolve.plugins.extreme.weights.feature_rows import FeatureRows
 from structsolve.plugins.extreme.weights.postings import Postings
@@ -60,8 +67,8 @@ def sound() -> dict[Any, list[Any]]:
         _one_vs_some.Machines: machines,
         (_one_vs_some.Machines, "train"): [0, C, _one_vs_some.Space(D, 72, N), 72, 0.1],
         _one_vs_some.Space: [D, 72, N],
-        _one_vs_some.pair_lists: [np.arange(N + 1), y, ids, C, np.ones(N, np.uint8)],
-        _one_vs_some.scatter: [y, examples, np.arange(0, 12, 4), np.zeros(N, np.int32)],
+        _grouping.pair_lists: [np.arange(N + 1), y, ids, C, np.ones(N, np.uint8)],
+        _grouping.scatter: [y, examples, np.arange(0, 12, 4), np.zeros(N, np.int32)],
         _softmax.SoftmaxWeights: softmax,
         (_softmax.SoftmaxWeights, "steps"): [order, 0, N, 1, (1.0, 0.5), 0.1, zeros, 0, 1],
         (_softmax.SoftmaxWeights, "load"): [*lists, 1.0],

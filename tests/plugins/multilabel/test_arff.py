@@ -21,7 +21,7 @@ ARFF = """% a comment
 
 def arff_file(tmp_path, text, name="toy-train.arff"):
     pytest.importorskip("arff", reason="liac-arff is not installed")
-    from structsolve.io.arff import ArffReader
+    from structsolve.plugins.multilabel.arff import ArffReader
 
     path = tmp_path / name
     path.write_text(text)

@@ -24,8 +24,7 @@ from structsolve.io._text import (
 )
 from structsolve.io.reader import Reader
 from structsolve.io.select import choose, parse_rows, take
-
-from ..utils.params import parameters
+from structsolve.utils.params import parameters
 
 _CLASS = re.compile(r"^(\s*@attribute\s+\S+\s+)hierarchical\s+(.*)$", re.IGNORECASE)
 _MEKA = re.compile(r"-C\s+(-?\d+)")

@@ -6,12 +6,12 @@ from typing import Any
 
 import numpy as np
 
-from ._simplex import SimplexLoop
-from .base import Solver
-from .bcfw_run import BCFWRun
-from .exact_steps import simplex_duals
-from .problem import Problem
-from .run import Start
+from structsolve.solvers._simplex import SimplexLoop
+from structsolve.solvers.base import Solver
+from structsolve.solvers.bcfw_run import BCFWRun
+from structsolve.solvers.exact_steps import simplex_duals
+from structsolve.solvers.problem import Problem
+from structsolve.solvers.run import Start
 
 # A pass ends at this share of the tolerated gap: the certified weights differ by rounding, and a
 # slightly better model is welcome.
@@ -53,7 +53,7 @@ class SMO(Solver):
     Examples
     --------
     >>> from structsolve import StructuredSVM
-    >>> from structsolve.solvers import SMO
+    >>> from structsolve.plugins.multiclass import SMO
     >>> model = StructuredSVM("multiclass", kernel="rbf", solver=SMO(), tol=1e-6)
     >>> model = model.fit([[0.0], [1.0], [2.0], [3.0]], [0, 1, 1, 0])
     >>> model.stop_reason_, model.history_[-1]["certified"]

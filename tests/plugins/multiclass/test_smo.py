@@ -16,8 +16,9 @@ from sklearn.metrics.pairwise import rbf_kernel
 
 import structsolve
 from structsolve import CostMatrix, StructuredSVM
+from structsolve.plugins.multiclass import SMO
 from structsolve.potentials import mercer
-from structsolve.solvers import BCFW, SMO, choose_solver
+from structsolve.solvers import BCFW, choose_solver
 from structsolve.solvers._simplex import SimplexLoop
 from structsolve.solvers.run import Start
 
@@ -220,7 +221,7 @@ def test_looking_at_rows_alone_does_not_change_the_optimum(monkeypatch):
             asked.append(len(chosen))
             return focus(self, chosen, *arguments)
 
-    monkeypatch.setattr("structsolve.solvers.smo.SimplexLoop", Watched)
+    monkeypatch.setattr("structsolve.plugins.multiclass.smo.SimplexLoop", Watched)
     alone = model.fit(X, y).history_[-1]
     assert min(asked) < 200
     monkeypatch.setattr(mercer, "FOCUS_BYTES", 0)
