@@ -200,15 +200,17 @@ TASKS = {
 def train(problem: Any, alpha: float, solver: Any, args: Any, jobs: int = 1) -> tuple[Any, ...]:
     """CPU and wall seconds to the gap, and the name of the solver; None if it was not reached."""
     from structsolve.solvers import Auto, choose_solver
+    from structsolve.solvers.choose import begin
     from structsolve.solvers.run import Start, relative_gap
 
     problem = pickle.loads(pickle.dumps(problem))  # operators without what they have seen
     cpu, wall = time.process_time(), time.perf_counter()
     try:
+        taken = solver
         if isinstance(solver, Auto):
-            solver = choose_solver(solver, problem, alpha, jobs)
+            taken = choose_solver(solver, problem, alpha, jobs)
         start = Start(problem, alpha, np.random.default_rng(0), jobs, None, args.tol)
-        run = solver.start(start)
+        run = begin(taken, start, solver)
     except ValueError:
         return None, None, "-"
     for _ in range(MOST_PASSES):
@@ -216,7 +218,7 @@ def train(problem: Any, alpha: float, solver: Any, args: Any, jobs: int = 1) -> 
         spent = time.process_time() - cpu, time.perf_counter() - wall
         gap = relative_gap(record)
         if record["certified"] and gap is not None and gap <= args.tol:
-            return *spent, solver.name
+            return *spent, getattr(run, "solver", taken).name
         if spent[0] > args.limit:
             break
     return None, None, ">"

@@ -80,11 +80,11 @@ class ExtremeSVM(FittedMixin, ClassifierMixin, BaseEstimator):
     solver : str or ExtremeSolver, default="auto"
         "choice", "one-vs-some", "one-vs-rest", "softmax", "dual", "memoir" or an object with
         settings.
-        "choice" trains with "one-vs-some" or "softmax", whichever errs less on a few held-out rows
-        of the training set. "auto": "memoir" for ``penalty="l1"`` and :meth:`partial_fit` with a
-        named surrogate, else by surrogate: "choice" for "auto" ("one-vs-some" with rivals),
-        "one-vs-some" for "squared-hinge" and "logistic", "softmax" for "crf", "dual" for others and
-        for objects.
+        "choice" trains with "one-vs-some", "softmax" or, up to 2^30 non-zeros times classes,
+        "one-vs-rest", whichever errs least on held-out rows of the training set.
+        "auto": "memoir" for ``penalty="l1"`` and :meth:`partial_fit` with a named surrogate, else
+        by surrogate: "choice" for "auto" ("one-vs-some" with rivals), "one-vs-some" for
+        "squared-hinge" and "logistic", "softmax" for "crf", "dual" for others and for objects.
         Rows of several labels: "one-vs-rest", beyond 2^34 non-zeros times labels "one-vs-some".
     alpha : float or "auto", default="auto"
         Regularisation constant. "auto": 1 over the number of examples (the sum of their weights),

@@ -29,8 +29,9 @@ APART, MOST_APART = 100, 1e8
 # Target of the products of a step towards the path, as a share of their mean.
 TO_PATH = 0.3
 # Newton systems are built from n rows of dim^2 numbers, and iterates have n rows of K.  Up to these
-# sizes, "bcfw" uses interior-point steps for thresholds.
-FEW_PRODUCTS, FEW_SLACKS = 300_000_000, 5_000_000
+# sizes, "bcfw" uses interior-point steps for thresholds; up to CLOSED times as many products, they
+# close the gaps that other passes leave open.
+FEW_PRODUCTS, FEW_SLACKS, CLOSED = 300_000_000, 5_000_000, 10
 
 
 class InteriorPoint(Solver):
@@ -81,11 +82,12 @@ class InteriorPoint(Solver):
     @classmethod
     def suits(cls, problem: Problem) -> bool:
         """Return True for thresholds with few enough rows and weights; see :meth:`Solver.suits`."""
-        steps = getattr(problem.space, "steps", False)
-        if not (_writes_out(problem) and steps and problem.penalty is None):
-            return False
-        K = len(problem.space.classes_)
-        return problem.n * problem.dim**2 <= FEW_PRODUCTS and problem.n * K <= FEW_SLACKS
+        return getattr(problem.space, "steps", False) and _is_small(problem)
+
+    @classmethod
+    def closes(cls, problem: Problem) -> bool:
+        """Return True for few enough rows, classes and weights; see :meth:`Solver.closes`."""
+        return _is_small(problem, CLOSED)
 
     def start(self, start: Start) -> Run:
         """Begin an optimisation; see :meth:`Solver.start`."""
@@ -104,6 +106,13 @@ class InteriorPoint(Solver):
                 f"found {problem.space.structure.name!r}, {problem.surrogate_name!r} and the loss "
                 f"{type(problem.loss).__name__}; use solver='bcfw'"
             )
+
+
+def _is_small(problem: Problem, times: int = 1) -> bool:
+    if not _writes_out(problem) or problem.penalty is not None:
+        return False
+    slacks = problem.n * len(problem.space.classes_)
+    return problem.n * problem.dim**2 <= times * FEW_PRODUCTS and slacks <= FEW_SLACKS
 
 
 def _writes_out(problem: Problem) -> bool:

@@ -15,7 +15,7 @@ from ..potentials.mercer import given_dense
 from ..potentials.model import Model
 from ..solvers.base import Solver
 from ..solvers.checkpoint import Checkpoint
-from ..solvers.choose import Auto, choose_solver, words_of
+from ..solvers.choose import Auto, begin, choose_solver, words_of
 from ..solvers.driver import Outcome, Validation, drive
 from ..solvers.problem import Problem
 from ..structure.base import Space
@@ -322,14 +322,15 @@ class StructuredSVM(AlphaPathMixin, PartialFitMixin, ProblemMixin, FittedMixin, 
             self.solver_ = choose_solver(solver, problem, self.alpha_, jobs, even=even)
             if self.solver == "auto":
                 stage(int(self.verbose), type(self).__name__, words_of(self.solver_, jobs))
-            run = self.solver_.start(start_of(self, problem, rng, data.space))
+            start = start_of(self, problem, rng, data.space)
+            run = begin(self.solver_, start, solver, even=even)
         self._run = None
         outcome = self._drive(run, data.held_out, fingerprint + repr(self.alpha_))
         if outcome.reason == "interrupted" and not outcome.history and not outcome.w.any():
             raise KeyboardInterrupt  # there is nothing to keep
         if self.warm_start and hasattr(run, "continue_at"):
             self._run = (fingerprint, run)
-        self.memory_ = run.memory()
+        self.memory_, self.solver_ = run.memory(), getattr(run, "solver", self.solver_)
         del run, previous  # its vectors would stay beside those of the model
         hint = ""
         if outcome.reason == "max_iter" and kernel is None:

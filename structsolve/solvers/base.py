@@ -71,6 +71,23 @@ class Solver(Params):
         """
         return False
 
+    @classmethod
+    def closes(cls, problem: Any) -> bool:
+        """Return whether few of its passes close a gap that those of others leave open.
+
+        ``"auto"`` hands a problem to it whose gap would take very many passes, at a small alpha.
+
+        Parameters
+        ----------
+        problem : Problem
+
+        Returns
+        -------
+        bool
+            False by default.
+        """
+        return False
+
     def start(self, start: Start) -> Run:
         """Begin an optimisation.
 

@@ -15,6 +15,7 @@ from ..utils.params import check_types
 from .base import Solver
 from .bcfw import BCFW
 from .bcfw_run import BCFWRun
+from .closing import ClosingRun
 from .consensus import ConsensusADMM
 from .consensus_run import TYPICAL
 from .cutting_plane import CuttingPlane
@@ -107,6 +108,9 @@ class Auto(BCFW):
     regulariser.  With up to 40 weights it is ``CuttingPlane()`` from 30 on, if one sweep leaves
     cuts at .4 of the examples.  Shards and the smoothing of classes take 500 examples or more, that
     of labels that share parts 100; features need two numbers for each weight, 40 for classes.
+    Where the gap, at its rate after 30 passes, needs more than 50 further ones, another solver goes
+    on from the best weights, four of its passes as one: ``"interior-point"`` for rows with one of K
+    classes if these and the weights are few, else ``Smoothing()`` by the numbers above.
     Everything else is as with :class:`BCFW`, which hands some problems to solvers of their own
     (:func:`~structsolve.solvers.choose_solver`).  The rule does not look at ``n_jobs``.
 
@@ -221,6 +225,40 @@ def choose_solver(
     )
 
 
+def begin(solver: Solver, start: Start, asked: Solver, *, even: bool = False) -> Run:
+    """Return a run of what :func:`choose_solver` took; :class:`Auto` lets others close its gap.
+
+    Parameters
+    ----------
+    solver : Solver
+        That was taken.
+    start : Start
+    asked : Solver
+        That was given.
+    even : bool, default=False
+        As of :func:`choose_solver`.
+
+    Returns
+    -------
+    Run
+    """
+    problem = start.problem
+    default = isinstance(asked, Auto) and asked.get_params() == Auto().get_params()
+    if even or not default or holds_marginals(problem.examples):
+        return solver.start(start)
+    known = registry.default()
+    classes = [known.class_of("solvers", name) for name in known.names("solvers")]
+    closers = [own() for own in classes if getattr(own, "closes", Solver.closes)(problem)]
+    classed = simplex_duals(problem)
+    numbers = PAST_NUMBERS if classed else NUMBERS
+    if _has_short_vectors(problem, numbers) and (
+        soft_margin(problem) is not None if classed else _smooths_quickly(problem)
+    ):
+        closers.append(Smoothing())
+    closers = [one for one in closers if type(one) is not type(solver)]
+    return ClosingRun(solver, closers, start) if closers else solver.start(start)
+
+
 def _by_rule(
     problem: Problem, alpha: float, n_jobs: int, smooth: bool, even: bool
 ) -> Solver | None:
@@ -308,15 +346,20 @@ def _is_soft(
     problem: Problem, n_jobs: int, swept: Callable[[], tuple[Run, dict[str, Any]]]
 ) -> bool:
     """Return whether no model fits labels that share parts, whose margin is smoothed quickly."""
-    tall = problem.n_nodes >= NODES_A_WEIGHT * problem.dim
-    soft = soft_margin(problem) if tall else None
-    if soft is None or isinstance(problem.oracle, PythonOracle):  # whose calls take all the time
-        return False
-    if soft.projection.work_bytes > 8 * WIDE * soft.layout.max_theta + SPARE:
+    if not _smooths_quickly(problem):
         return False
     sweep, record = swept()
     badly, zero = _fits_badly(problem, n_jobs, sweep)
     return badly and record["dual"] <= PROVED * zero
+
+
+def _smooths_quickly(problem: Problem) -> bool:
+    """Return whether sums over labels that share parts take little time and memory."""
+    tall = problem.n_nodes >= NODES_A_WEIGHT * problem.dim
+    soft = soft_margin(problem) if tall else None
+    if soft is None or isinstance(problem.oracle, PythonOracle):  # whose calls take all the time
+        return False
+    return bool(soft.projection.work_bytes <= 8 * WIDE * soft.layout.max_theta + SPARE)
 
 
 def _fits_badly(problem: Problem, n_jobs: int, sweep: Run) -> tuple[bool, float]:

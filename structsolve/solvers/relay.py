@@ -18,7 +18,44 @@ from .run import Run, Start, relative_gap, rng_state, set_rng_state
 MOST_ROUNDS = 50
 
 
-class RelayRun(Run):
+class Handed(Run):
+    """Base of runs in which one run follows another: the present one knows the weights."""
+
+    run: Any
+
+    @property
+    def _best(self) -> Any:
+        """The run of the best weights."""
+        return self.run
+
+    @property
+    def best_primal(self) -> float:  # type: ignore[override]
+        """The least primal so far."""
+        return self._best.best_primal
+
+    @property
+    def best_w(self) -> np.ndarray:  # type: ignore[override]
+        """Its weights."""
+        return self._best.best_w
+
+    def certify(self) -> dict[str, Any]:
+        """Return a certificate of the present weights."""
+        return self.run.certify()
+
+    def weights(self) -> np.ndarray:
+        """Return a copy of the best weights so far."""
+        return self._best.weights()
+
+    def contradiction(self) -> str | None:
+        """Return how kept cuts contradict the bounds at the best weights."""
+        return self.run.contradiction()
+
+    def memory(self) -> dict[str, int]:
+        """Return the bytes held, by purpose; see :meth:`Run.memory`."""
+        return self.run.memory()
+
+
+class RelayRun(Handed):
     """One optimisation by ``ConsensusADMM(finish=...)``.
 
     The dual variables of all shards are those of the whole problem: once the certified gap is at
@@ -70,34 +107,6 @@ class RelayRun(Run):
     def _new_finish(self) -> Any:
         # The steps of shards; those that "auto" takes for classes keep other dual variables.
         return BCFW(steps="pairwise").start(replace(self.given))
-
-    # -- what the present run knows ---------------------------------------------------------------
-
-    @property
-    def best_primal(self) -> float:  # type: ignore[override]
-        """The least primal so far."""
-        return self.run.best_primal
-
-    @property
-    def best_w(self) -> np.ndarray:  # type: ignore[override]
-        """Its weights."""
-        return self.run.best_w
-
-    def certify(self) -> dict[str, Any]:
-        """Return a certificate of the present weights."""
-        return self.run.certify()
-
-    def weights(self) -> np.ndarray:
-        """Return a copy of the best weights so far."""
-        return self.run.weights()
-
-    def contradiction(self) -> str | None:
-        """Return how kept cuts contradict the bounds at the best weights."""
-        return self.run.contradiction()
-
-    def memory(self) -> dict[str, int]:
-        """Return the bytes held, by purpose; see :meth:`Run.memory`."""
-        return self.run.memory()
 
     def continue_at(self, alpha: float) -> None:
         """Continue with another alpha from the same dual variables.

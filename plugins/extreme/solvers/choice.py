@@ -1,4 +1,4 @@
-"""A solver that chooses between two solvers by their errors on held-out rows."""
+"""A solver that chooses among three solvers by their errors on held-out rows."""
 
 from __future__ import annotations
 
@@ -14,6 +14,7 @@ from structsolve.plugins.extreme.solvers.base import (
     ExtremeResult,
     ExtremeSolver,
 )
+from structsolve.plugins.extreme.solvers.one_vs_rest import OneVsRest
 from structsolve.plugins.extreme.solvers.one_vs_some import OneVsSome
 from structsolve.plugins.extreme.solvers.softmax import SampledSoftmax
 from structsolve.plugins.extreme.weights.postings import Postings
@@ -22,16 +23,19 @@ from structsolve.utils.params import check_count, check_types, parameters
 
 # Rows on which a trial is judged.
 MOST_HELD_OUT = 3000
+# Non-zeros times classes up to which one-vs-rest takes part: a second or two on all rows.
+ALL_ROWS = 2**30
 
 
 @parameters
 class SelfChoice(ExtremeSolver):
-    """Train with one-vs-some or softmax regression, whichever errs less on held-out rows.
+    """Train with one-vs-some, softmax regression or one-vs-rest, whichever errs least in a trial.
 
-    Both solvers train on a random sample of rows, restricted to its classes and features.  Their
-    top-1 and top-5 errors on other rows of the problem are added, and the solver with the lower sum
+    All train on a random sample of rows, restricted to its classes and features.  Their
+    top-1 and top-5 errors on other rows of the problem are added, and the solver with the least sum
     trains on all rows.  The choice depends on the problem and its seed alone.  A solver that would
-    take more than ``max_memory`` on all rows is excluded before the trial.
+    take more than ``max_memory`` on all rows is excluded before the trial, and so is one-vs-rest
+    where non-zeros times classes are more than 2^30: it would take far longer than the others.
 
     Parameters
     ----------
@@ -91,7 +95,7 @@ class SelfChoice(ExtremeSolver):
 
     def _candidates(
         self, problem: ExtremeProblem
-    ) -> dict[str, tuple[OneVsSome | SampledSoftmax, ExtremeProblem]]:
+    ) -> dict[str, tuple[OneVsSome | SampledSoftmax | OneVsRest, ExtremeProblem]]:
         """Solvers by name, each with the problem adapted to it."""
         machines = OneVsSome() if self.machines is None else self.machines
         softmax = SampledSoftmax() if self.softmax is None else self.softmax
@@ -99,12 +103,15 @@ class SelfChoice(ExtremeSolver):
         return {
             machines.name: (machines, replace(problem, surrogate="squared-hinge")),
             softmax.name: (softmax, replace(problem, surrogate="crf", alpha=0.0)),
+            OneVsRest.name: (OneVsRest(), replace(problem, surrogate="squared-hinge")),
         }
 
     def _small_enough(self, problem: ExtremeProblem) -> list[str]:
         """Names of solvers within the memory limit on all rows; without any, the first's error."""
         names, refused = [], []
         for name, (solver, given) in self._candidates(problem).items():
+            if name == OneVsRest.name and problem.X.nnz * problem.n_classes > ALL_ROWS:
+                continue
             try:
                 solver.refuse_large(given)
             except ValueError as error:

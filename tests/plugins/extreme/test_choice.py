@@ -6,8 +6,10 @@ import numpy as np
 import pytest
 from scipy import sparse
 
+from structsolve.plugins.extreme.solvers import choice
 from structsolve.plugins.extreme.solvers.base import ExtremeProblem
 from structsolve.plugins.extreme.solvers.choice import SelfChoice, missed
+from structsolve.plugins.extreme.solvers.one_vs_rest import OneVsRest
 from structsolve.plugins.extreme.solvers.one_vs_some import OneVsSome
 from structsolve.plugins.extreme.solvers.softmax import SampledSoftmax
 from structsolve.plugins.extreme.weights.postings import Postings
@@ -30,7 +32,8 @@ def words(rng, n=900, n_classes=30, d=300, own=0.5):
     return ExtremeProblem(X, y, n_classes, 1 / n, "auto")
 
 
-def test_the_better_solver_is_chosen_and_trains_on_all_rows():
+def test_the_better_solver_is_chosen_and_trains_on_all_rows(monkeypatch):
+    monkeypatch.setattr(choice, "ALL_ROWS", 0)
     given = words(np.random.default_rng(0))
     # One candidate is bad: a single tiny step, or no rivals.
     spoilt = SelfChoice(softmax=SampledSoftmax(rate=1e-9, last_rate=1e-9))
@@ -46,6 +49,22 @@ def test_the_better_solver_is_chosen_and_trains_on_all_rows():
     np.testing.assert_array_equal(result.weights.weights, alone.weights.weights)
     errors = result.settings["trial_errors"]
     assert errors["softmax"] < errors["one-vs-some"] <= 2
+
+
+def test_one_vs_rest_takes_part_where_it_trains_soon(monkeypatch):
+    # Classes that are hard to tell apart: the rows that one-vs-some leaves out matter.
+    every = words(np.random.default_rng(0), n=6000, n_classes=100, own=0.3)
+    given = replace(every, X=every.X[:3000], y=every.y[:3000], alpha=1 / 3000)
+    result = SelfChoice().fit(given)
+    assert list(result.settings["trial_errors"]) == ["one-vs-some", "softmax", "one-vs-rest"]
+    assert result.settings["solver"] == "one-vs-rest"
+    alone = OneVsRest().fit(replace(given, surrogate="squared-hinge"))
+    np.testing.assert_array_equal(result.weights.weights, alone.weights.weights)
+    some = OneVsSome().fit(replace(given, surrogate="squared-hinge"))
+    errors = [missed(one.weights, every.X[3000:], every.y[3000:]) for one in (result, some)]
+    assert errors[0] < errors[1]
+    monkeypatch.setattr(choice, "ALL_ROWS", given.X.nnz * given.n_classes - 1)
+    assert "one-vs-rest" not in SelfChoice().fit(given).settings["trial_errors"]
 
 
 def test_the_choice_is_the_same_for_any_number_of_threads():
@@ -87,6 +106,7 @@ def test_what_makes_no_sense_is_named():
 
 
 def test_what_takes_too_much_memory_is_left_out_before_a_trial(monkeypatch):
+    monkeypatch.setattr(choice, "ALL_ROWS", 0)
     # Ten words per row: classifiers need memory for their rivals, softmax for all classes.
     given = words(np.random.default_rng(5), n=200, n_classes=30, d=300)
     softmax = SampledSoftmax(dense_from=1)

@@ -1,0 +1,100 @@
+"""ClosingRun: a run that others close where its own passes would take very many."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import replace
+from math import log
+from typing import Any
+
+import numpy as np
+
+from .base import Solver
+from .relay import Handed
+from .run import Run, Start, relative_gap
+
+# A run ends after so many passes whose gap, at its rate over the last ones, needs so many more.
+PASSES, LAST, TOO_MANY = 30, 10, 50
+# Passes of a closing run that are one: the first run's have cheap passes besides, too.
+TOGETHER = 4
+
+
+class ClosingRun(Handed):
+    """A run and those that close its gap: by weak regularisation its own passes would take long.
+
+    Each run starts from the best weights so far.  Where rounding ends one, the next goes on, and
+    after the last one the first does.
+
+    Parameters
+    ----------
+    first : Solver
+    closers : iterable of Solver
+    start : Start
+    """
+
+    def __init__(self, first: Solver, closers: Iterable[Solver], start: Start):
+        self.given, self.solver = start, first
+        self.run: Any = first.start(start)
+        self.first, self.left = (first, self.run), list(closers)
+        # Runs that have ended with better weights than those of later ones.
+        self.kept: Run | None = None
+        self.dual, self.passes = -np.inf, 0
+        self.gaps: list[tuple[int, float]] = []
+
+    def step(self) -> dict[str, Any]:
+        """Make a pass, and hand over where the gap does not close."""
+        self.run.given.tol, self.run.given.n_jobs = self.given.tol, self.given.n_jobs
+        first, calls = self.run is self.first[1], 0
+        for _ in range(1 if first else TOGETHER):
+            record = self._bounded(self.run.step())
+            calls += record["oracle_calls"]
+            gap = relative_gap(record) if record["certified"] else None
+            failed = record.get("failed") is not None
+            if failed or (gap is not None and gap <= self.given.tol):
+                break
+        self.passes += 1
+        record["oracle_calls"] = calls
+        if gap is None or gap <= self.given.tol:
+            return record
+        self.gaps.append((self.passes, gap))
+        if (self.left or not first) and (failed or (first and self._is_slow())):
+            record.pop("failed", None)
+            self._hand_over()
+        return record
+
+    def _is_slow(self) -> bool:
+        """Return whether the gap needs too many further passes at its rate over the last ones."""
+        passes, gap = self.gaps[-1]
+        earlier = [one for one in self.gaps if one[0] <= passes - LAST]
+        if passes < PASSES or not earlier:
+            return False
+        before, wider = earlier[-1]
+        rate = log(wider / gap) / (passes - before)
+        return self.given.tol <= 0 or rate * TOO_MANY < log(gap / self.given.tol)
+
+    def _hand_over(self) -> None:
+        best = self._best
+        self.kept = best if np.isfinite(best.best_primal) else None
+        if self.left:
+            self.solver = self.left.pop(0)
+            self.run = self.solver.start(replace(self.given, w=best.weights()))
+        else:
+            self.solver, self.run = self.first
+
+    def _bounded(self, record: dict[str, Any]) -> dict[str, Any]:
+        """Return a record with the best weights and the best dual of all runs."""
+        if record.get("certified"):
+            self.dual = max(self.dual, record["dual"])
+            primal = min(record["primal"], self._best.best_primal)
+            record |= {"primal": primal, "dual": self.dual, "gap": primal - self.dual}
+        return record
+
+    def certify(self) -> dict[str, Any]:
+        """Return the certificate of the best weights of all runs."""
+        return self._bounded(self.run.certify())
+
+    @property
+    def _best(self) -> Any:
+        if self.kept is not None and self.kept.best_primal < self.run.best_primal:
+            return self.kept
+        return self.run
