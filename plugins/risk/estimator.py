@@ -149,6 +149,14 @@ class ConditionalRiskMinimizer(RiskPredictionMixin, BaseEstimator):
             structure, X, None if rows_of_numbers else y, fit_intercept=False
         )
         refuse_own_features(space)
+        if getattr(structure, "void", None) is not None:
+            sizes = np.diff([space.pack(X).offsets, examples.offsets], axis=1)
+            if (sizes[0] != sizes[1]).any():
+                i = int(np.argmax(sizes[0] != sizes[1]))
+                raise ValueError(
+                    f"y, example {i}: found void nodes, but labels of other nodes have no average; "
+                    "leave such examples out, or take StructuredSVM"
+                )
         own = getattr(space, "risk_targets", lambda *_: None)
         loss = weighed_loss(self.class_weight, self.loss, space, examples)
         targets = own(examples, y, loss)

@@ -379,10 +379,8 @@ def _make_named(args: argparse.Namespace, structure: Any) -> Any:
         given["class_weight"] = class_weight(given["class_weight"])
     if "structure" in takes:
         given["structure"] = structure
-    else:  # what sets the structure is a parameter of its own, or none
-        refuse(
-            args, text, "structure", *(option for option in OF_STRUCTURES if option not in takes)
-        )
+    else:  # its name says how data are read; the rest is a parameter, or none
+        refuse(args, text, *(option for option in OF_STRUCTURES if option not in takes))
         own = [name for name in OF_STRUCTURES if name in takes and hasattr(structure, name)]
         given |= {name: getattr(structure, name) for name in own}
     if "fit_intercept" in takes:

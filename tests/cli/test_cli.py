@@ -279,7 +279,7 @@ def test_options_without_effect_beside_others_are_refused(capsys, model, tagged,
     sets = tmp_path / "a.svm"
     sets.write_text("0,1 1:1\n1 1:2\n")
     works(capsys, "fit", sets, "--structure", "multilabel", "--model", tmp_path / "m")
-    told = "--errors: labels of .*a.svm are neither sequences nor classes"
+    told = "--errors: labels of .*a.svm are no sequences or classes"
     fails(capsys, "score", tmp_path / "m", sets, "--errors", 2, match=told)
 
 

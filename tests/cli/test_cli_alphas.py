@@ -75,7 +75,6 @@ def test_folds_that_were_spared_are_told(capsys, tmp_path):
         (["--random-state", "-1"], "random_state is -1"),
         (["--window", "3"], "--window is for conll data; found svmlight"),
         (["--estimator", "ExtremeSVM", "--no-intercept"], "--no-intercept: --estimator ExtremeSVM"),
-        (["--estimator", "ExtremeSVM", "--structure", "chain"], "--structure: --estimator Extreme"),
         (["--structure", "dependency", "--option", "structure=chain"], "give --structure NAME"),
         (["--comment", "#"], "--comment is for conll data"),
         (["--label-column", "1"], "--label-column is for conll data"),

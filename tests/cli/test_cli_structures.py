@@ -83,6 +83,8 @@ def test_fair_regularisation(capsys, data, rule):
     if rule != "none":  # the class takes files, too
         named = ("--estimator", f"HierarchicalSVM:normalization={rule}")
         assert run(capsys, folder, "leaves.npz", *given[:4], *named)[0] == lines
+    fit = ("fit", folder / "leaves.npz", "--model", model, *given[:2], "--estimator")
+    fails(capsys, *fit, "ExtremeSVM", match="--hierarchy: --estimator ExtremeSVM has no such")
     chosen = ("--alphas", "0.01", "10", "--cv", "2")
     assert run(capsys, folder, "leaves.npz", *given[:2], *given[4:], *chosen)[0] == lines
 

@@ -122,10 +122,9 @@ def test_columns_of_frames_are_those_of_training_in_every_form(form, tmp_path):
     def formed(frames):
         if form in pairs:
             return [(x, pairs[form]) for x in frames]
-        series = pd.Series(frames)
-        return {"tuple": tuple(frames), "series": series, "array": series.to_numpy()}.get(
-            form, frames
-        )
+        one = pd.Series(frames)
+        kinds = {"tuple": tuple(frames), "series": one, "array": one.to_numpy()}
+        return kinds.get(form, frames)
 
     X, turned = formed(plain), formed([x[["b", "a"]] for x in plain])
     mixed = formed([plain[0].to_numpy(), *(x[["b", "a"]] for x in plain)])
@@ -137,9 +136,6 @@ def test_columns_of_frames_are_those_of_training_in_every_form(form, tmp_path):
         refused(text, one.predict, turned)
         refused(text, one.score, turned, y)
         refused(text, one.predict, mixed)
-        refused("found 'b' for feature 0, but it named feature 1", one.info, 1, ["b", "a"])
-        assert "up" in str(one.info(1, iter(["up", "b"])))
-        refused("feature_names is 'ab', expected a list", one.info, 1, "ab")
     refused(text, clone(model).fit, X, y, validation=(turned, y))
     model.fit(X, y, validation=(X, y))
     refused(text, model.fit, turned, y, validation=(X, y))

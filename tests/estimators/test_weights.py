@@ -1,6 +1,7 @@
 """info(): tables of the largest weights of each block, against named_weights."""
 
 import json
+from functools import partial
 
 import numpy as np
 import pytest
@@ -109,3 +110,14 @@ def test_an_axis_of_one_place_is_left_out():
     assert "node: feature, " in str(info) and all(
         set(row) == {"feature", "weight"} for row in info["node"]
     )
+
+
+@pytest.mark.pandas
+def test_names_given_are_not_those_of_training_in_another_order():
+    pd = pytest.importorskip("pandas")
+    X = pd.DataFrame(np.eye(4, 2), columns=["a", "b"])
+    model = StructuredSVM("multiclass").fit(X, [0, 1, 1, 1])
+    for call in (model.info, model.named_weights):
+        refused("found 'b' for feature 0, but it named", partial(call, feature_names=["b", "a"]))
+        refused("feature_names is 'ab', expected a list", partial(call, feature_names="ab"))
+        assert "up" in str(call(feature_names=iter(["up", "b"])))

@@ -305,13 +305,15 @@ def test_risk_bound_holds():
 
 
 def test_what_cannot_be_is_refused():
+    pictures, partly = np.zeros((2, 2, 2, 1)), [[[1, 2], [2, 1]], [[1, 9], [2, 1]]]
+    void = ConditionalRiskMinimizer("grid:void=9", kernel="linear").fit(pictures, partly[:1] * 2)
+    refused("y, example 1: found void nodes", void.fit, pictures, partly)
     rng = np.random.default_rng(10)
     X, y = sample("chain", rng, 5)
     refused("'zero-one'.*not linear", ConditionalRiskMinimizer("chain", loss="zero-one").fit, X, y)
     longer = [*X, rng.normal(size=(3, 2))]
-    with pytest.raises(ValueError, match="example 5: found 3 nodes.*one shape"):
-        ConditionalRiskMinimizer("chain").fit(longer, [*y, np.array([0, 1, 2])])
     model = ConditionalRiskMinimizer("chain").fit(X, y)
+    refused("example 5: found 3 nodes.*one shape", clone(model).fit, longer, [*y, [0, 1, 2]])
     refused("example 0: found 3 nodes, expected 2", model.predict, [rng.normal(size=(3, 2))])
     X, y = [[0.0], [1.0]], [0, 1]
     for settings_, message in (
