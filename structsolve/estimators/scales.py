@@ -16,6 +16,7 @@ from .alpha import is_auto
 from .fitting import TrainingData
 
 # Columns that all exceed this slow solvers down: alpha and the step sizes suit numbers around 1.
+# An alpha that suits them leaves an intercept and scores of pairs without weights.
 LARGE = 10
 
 
@@ -32,9 +33,9 @@ def settled_scaling(model: Any, space: Any, examples: Examples) -> bool | str:
     Returns
     -------
     bool or str
-        For "auto", True if alpha is "auto", too, and dense columns differ in scale; "common" if all
-        columns are small beside the ones of an intercept. False with a kernel, and with
-        constraints, which bound weights of unscaled columns.
+        For "auto", True if alpha is "auto", too, and dense columns differ in scale or all are large
+        beside the ones of an intercept; "common" if all are small, or sparse and large. False with
+        a kernel, and with constraints, which bound weights of unscaled columns.
     """
     if model.scale_features != "auto":
         return model.scale_features
@@ -44,8 +45,9 @@ def settled_scaling(model: Any, space: Any, examples: Examples) -> bool | str:
     nodes, weights = examples.nodes, examples.sample_weight
     if nodes is not None and weights is not None and not np.all(weights):
         nodes = nodes[np.repeat(weights > 0, np.diff(examples.offsets))]
-    unlike = _unlike_text(nodes)
-    text = unlike or _small_text(nodes, space.layout)
+    large = _large_text(nodes, space.layout)
+    unlike = _unlike_text(nodes) or ("" if is_sparse(nodes) else large)
+    text = unlike or large or _small_text(nodes, space.layout)
     if text:
         why = f"scale_features='auto' is True, as {text}; False switches the rule off"
         stage(int(model.verbose), type(model).__name__, why)
@@ -101,6 +103,17 @@ def _unlike_text(nodes: Any, sparse: bool = False) -> str:
     return (
         f"columns of X differ in scale (column {low} reaches {small:.3g}, column {high} "
         f"{large:.3g})"
+    )
+
+
+def _large_text(nodes: Any, layout: Any) -> str:
+    """Tell, in words, that all columns are large beside what counts as 1; empty if they are not."""
+    columns, scales = column_scales(nodes)
+    if not columns.size or scales[0] <= LARGE or not (layout.intercept or layout.shared):
+        return ""
+    return (
+        f"columns of X are large (each reaches {scales[0]:.3g} or more) beside the intercept and "
+        "scores of pairs, which count as 1"
     )
 
 

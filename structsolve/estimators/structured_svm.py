@@ -91,8 +91,9 @@ class StructuredSVM(AlphaPathMixin, PartialFitMixin, ProblemMixin, FittedMixin, 
         centres dense columns, with ``fit_intercept``; True is "max-abs" if X is sparse or mostly
         zeros, else "std". The objective, ``history_`` and ``alpha`` refer to the scaled features.
         "auto" is True where alpha is "auto", too, and columns of dense X differ in scale by more
-        than a factor of 100 (a tenth of them aside), else False; columns of which none exceeds 0.1
-        are divided by the largest number, beside an intercept or scores of pairs.
+        than a factor of 100 (a tenth of them aside), or all exceed 10, else False; columns of which
+        none exceeds 0.1, or sparse ones that all exceed 10, are divided by the largest number,
+        beside an intercept or scores of pairs.
     kernel : str, callable or None, default=None
         Kernel of nodes that replaces the inner product of their features: a name of
         :func:`sklearn.metrics.pairwise.pairwise_kernels` ("rbf", "poly", ...), a function

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Iterable
 from dataclasses import replace
 from math import log
@@ -12,6 +13,8 @@ import numpy as np
 from .base import Solver
 from .relay import Handed
 from .run import Run, Start, relative_gap
+
+logger = logging.getLogger("structsolve.solvers")
 
 # A run ends after so many passes whose gap, at its rate over the last ones, needs so many more.
 PASSES, LAST, TOO_MANY = 30, 10, 50
@@ -80,6 +83,7 @@ class ClosingRun(Handed):
             self.run = self.solver.start(replace(self.given, w=best.weights()))
         else:
             self.solver, self.run = self.first
+        logger.info("after pass %d %r goes on from the best weights", self.passes, self.solver.name)
 
     def _bounded(self, record: dict[str, Any]) -> dict[str, Any]:
         """Return a record with the best weights and the best dual of all runs."""

@@ -123,7 +123,8 @@ class WeightBounds(Params):
     block : str
         Name of the block.
     lower, upper : float or array of the block's shape, optional
-        None leaves that side open.
+        None leaves that side open.  The last row of ``"node"`` is the intercept's: an array with an
+        infinite last row leaves it free.
 
     Examples
     --------

@@ -344,4 +344,29 @@ def test_small_columns_train_as_others_do():
     with pytest.warns(
         ConvergenceWarning, match="none exceeds 0.0001.* beside the intercept .*True"
     ):
-        StructuredSVM("multiclass", scale_features=False).fit(*tiny(1e4))
+        StructuredSVM("multiclass", solver="bcfw", scale_features=False).fit(*tiny(1e4))
+
+
+def test_large_columns_train_as_others_do():
+    """The alpha that suits them left the intercept, and transitions, without weights, silently."""
+    rng = np.random.default_rng(1)
+    X = rng.normal(size=(60, 5))
+    y = (X[:, 0] + 0.5 * rng.normal(size=60) > 0).astype(int) + (X[:, 1] > 0.5)
+    plain = StructuredSVM("multiclass").fit(X, y)
+    assert not plain.scale_features_
+    for factor in (30.0, 2.0**30, 2.0**300):
+        model = StructuredSVM("multiclass").fit(factor * X, y)
+        assert model.scale_features_ is True
+        assert model.score(factor * X, y) >= plain.score(X, y) - 0.02
+        assert model.coef_["intercept"].any()
+        words = StructuredSVM("multiclass").fit(sp.csr_matrix(factor * X), y)
+        np.testing.assert_allclose(
+            words.coef_["node"] * factor,
+            StructuredSVM("multiclass", scale_features=False)
+            .fit(X / np.abs(X).max(), y)
+            .coef_["node"]
+            / np.abs(X).max(),
+            rtol=1e-6,
+        )
+    assert not StructuredSVM("multiclass", fit_intercept=False).fit(30 * X, y).scale_features_
+    assert not StructuredSVM("multiclass", alpha=1.0).fit(30 * X, y).scale_features_

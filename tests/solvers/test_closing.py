@@ -1,5 +1,6 @@
 """Runs of the default solver whose gap others close: weak regularisation."""
 
+import logging
 import warnings
 
 import numpy as np
@@ -34,10 +35,12 @@ def test_rows_of_classes_end_with_a_certificate_at_any_alpha(load, surrogate, al
 
 
 @pytest.mark.parametrize("scale", [1e-8, 1e8])
-def test_features_of_any_scale(scale):
+def test_features_of_any_scale(scale, caplog):
     X, y = load_iris(return_X_y=True)
+    caplog.set_level(logging.INFO, "structsolve.solvers")
     model = fitted("multiclass", X * scale, y, alpha=1e-6 * scale**2)
     assert model.solver_.name == "interior-point" and model.score(X * scale, y) > 0.97
+    assert "after pass 30 'interior-point' goes on from the best weights" in caplog.messages
 
 
 @pytest.mark.parametrize("structure", ["chain", "tree"])
