@@ -107,7 +107,19 @@ def test_what_has_settings_or_early_stopping_trains_as_it_says():
     problem = Problem(*structsolve.get_structure("multiclass").make_space(X, y))
     start = Start(problem, 1e-6, np.random.default_rng(0))
     assert isinstance(begin(BCFW(), start, Auto()), ClosingRun)
-    for asked, even in ((Auto(sampling="gap"), False), (BCFW(), False), (Auto(), True)):
-        assert not isinstance(begin(BCFW(), start, asked, even=even), ClosingRun)
+    for asked, alone in ((Auto(sampling="gap"), False), (BCFW(), False), (Auto(), True)):
+        assert not isinstance(begin(BCFW(), start, asked, alone=alone), ClosingRun)
     plain = StructuredSVM("multiclass").fit(X, y)
     same_run(plain, StructuredSVM("multiclass", solver="bcfw").fit(X, y))
+
+
+@pytest.mark.parametrize("kept", ["checkpoint", "warm_start"])
+@pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
+def test_runs_that_are_kept_go_on_by_themselves(kept, tmp_path):
+    X, y = load_iris(return_X_y=True)
+    setting = {kept: tmp_path / "run.npz" if kept == "checkpoint" else True}
+    model = StructuredSVM("multiclass", solver=Auto(), alpha=1e-6, max_iter=40, **setting)
+    first = model.fit(X, y).history_[-1]["primal"]
+    model.set_params(max_iter=60).fit(X, y)
+    assert (model.n_iter_, model.solver_.name) == (60, "bcfw")
+    assert model.history_[-1]["primal"] <= first
