@@ -38,11 +38,13 @@ class ClosingRun(Handed):
         self.first, self.left = (first, self.run), list(closers)
         # Runs that have ended with better weights than those of later ones.
         self.kept: Run | None = None
-        self.dual, self.passes = -np.inf, 0
+        self.dual, self.passes, self.ends = -np.inf, 0, False
         self.gaps: list[tuple[int, float]] = []
 
     def step(self) -> dict[str, Any]:
-        """Make a pass, and hand over where the gap does not close."""
+        """Make a pass; first hand over where the gap did not close."""
+        if self.ends:
+            self._hand_over()
         self.run.given.tol, self.run.given.n_jobs = self.given.tol, self.given.n_jobs
         first, calls = self.run is self.first[1], 0
         for _ in range(1 if first else TOGETHER):
@@ -59,7 +61,7 @@ class ClosingRun(Handed):
         self.gaps.append((self.passes, gap))
         if (self.left or not first) and (failed or (first and self._is_slow())):
             record.pop("failed", None)
-            self._hand_over()
+            self.ends = True
         return record
 
     def _is_slow(self) -> bool:
@@ -73,7 +75,7 @@ class ClosingRun(Handed):
         return self.given.tol <= 0 or rate * TOO_MANY < log(gap / self.given.tol)
 
     def _hand_over(self) -> None:
-        best = self._best
+        best, self.ends = self._best, False
         self.kept = best if np.isfinite(best.best_primal) else None
         if self.left:
             self.solver = self.left.pop(0)

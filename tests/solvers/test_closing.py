@@ -123,3 +123,11 @@ def test_runs_that_are_kept_go_on_by_themselves(kept, tmp_path):
     model.set_params(max_iter=60).fit(X, y)
     assert (model.n_iter_, model.solver_.name) == (60, "bcfw")
     assert model.history_[-1]["primal"] <= first
+
+
+@pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
+def test_the_fitted_solver_has_made_a_pass():
+    data = load_iris(return_X_y=True)
+    for passes, name in ((closing.PASSES, "bcfw"), (closing.PASSES + 1, "interior-point")):
+        model = StructuredSVM("multiclass", alpha=1e-6, max_iter=passes).fit(*data)
+        assert (model.n_iter_, model.solver_.name) == (passes, name)
