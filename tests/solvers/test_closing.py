@@ -4,18 +4,19 @@ import warnings
 
 import numpy as np
 import pytest
-from checks import same_run
+from checks import plugged, plugin_of, same_run
 from sklearn.datasets import load_iris, load_wine
 from sklearn.exceptions import ConvergenceWarning
 from solver_cases import make_case
 
 import structsolve
-from structsolve import Problem, StructuredSVM
+from structsolve import Named, Problem, StructuredSVM
 from structsolve.plugins.multiclass import InteriorPoint
 from structsolve.solvers import BCFW, Auto, Smoothing, closing
+from structsolve.solvers.base import Solver
 from structsolve.solvers.choose import begin
 from structsolve.solvers.closing import ClosingRun
-from structsolve.solvers.run import Start, relative_gap
+from structsolve.solvers.run import Run, Start, relative_gap
 
 
 def fitted(structure, X, y, **more):
@@ -131,3 +132,39 @@ def test_the_fitted_solver_has_made_a_pass():
     for passes, name in ((closing.PASSES, "bcfw"), (closing.PASSES + 1, "interior-point")):
         model = StructuredSVM("multiclass", alpha=1e-6, max_iter=passes).fit(*data)
         assert (model.n_iter_, model.solver_.name) == (passes, name)
+
+
+class Idle(Run):
+    """Keeps what docs/write_solver.rst promises, and nothing else."""
+
+    def __init__(self, start):
+        self.given, self.w = start, np.zeros(start.problem.dim)
+
+    def step(self):
+        primal, calls = self.given.problem.primal(self.w, self.given.alpha)
+        record = {"primal": primal, "dual": 0.0, "gap": primal, "certified": True}
+        return {**record, "oracle_calls": calls}
+
+    def weights(self):
+        return self.w.copy()
+
+
+@pytest.mark.parametrize("rule", ["suits", "closes"])
+@pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
+def test_runs_of_packages_need_not_know_their_best_primal(rule):
+    class Own(Solver):
+        name = "own"
+        start = staticmethod(Idle)
+
+    def structsolve_solvers():
+        return [Named("own", Own)]
+
+    setattr(Own, rule, classmethod(lambda cls, problem: True))
+    X, y = load_iris(return_X_y=True)
+    told = []
+    with plugged(plugin_of("own_solvers", structsolve_solvers=structsolve_solvers)):
+        settings = {"alpha": 1e-6, "max_iter": 40, "tol": 1e-9}
+        model = StructuredSVM("multiclass", callbacks=[told.append], **settings)
+        model.fit(X, y)
+    assert model.n_iter_ > 30 and model.solver_.name != "bcfw"
+    assert min(r["primal"] for r in told if r["certified"]) == model.history_[-1]["primal"]
