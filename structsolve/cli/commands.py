@@ -53,15 +53,7 @@ def fit(args: argparse.Namespace) -> None:
     models.check_options(args, brings)
     models.check_data_options(args, format)
     if params is not None:
-        own = getattr(formats().get(format), "OWN", ())
-        for name in own:
-            if params.get(name) is not None:
-                refuse(args, f" and --option {name}: expected one of them", name)
-        params = {**{name: getattr(args, name) for name in own}, **params}
-        if params.get("structure") is not None:
-            raise UsageError("--option structure: give --structure NAME")
-        if "structure" in parameters(reads(format)):
-            params["structure"] = args.structure
+        params = _with_own(params, format, args)
     # The data may contain the structure's parameters.
     late = models.brings_structure(args, brings)
     chosen = None if late else models.make_structure(args)
@@ -109,6 +101,20 @@ def fit(args: argparse.Namespace) -> None:
         score = model.score(*options["validation"])
         messages.say("validated", f"score {score:.4f} on {args.validation or args.data}")
     messages.say("saved", args.model)
+
+
+def _with_own(params: dict[str, Any], format: str, args: argparse.Namespace) -> dict[str, Any]:
+    """Return a reader's parameters with those that options of their own set."""
+    own = getattr(formats().get(format), "OWN", ())
+    for name in own:
+        if params.get(name) is not None:
+            refuse(args, f" and --option {name}: expected one of them", name)
+    params = {**{name: getattr(args, name) for name in own}, **params}
+    if params.get("structure") is not None:
+        raise UsageError("--option structure: give --structure NAME")
+    if "structure" in parameters(reads(format)):
+        params["structure"] = args.structure
+    return params
 
 
 def _new_recipe(
@@ -258,22 +264,13 @@ def score(args: argparse.Namespace) -> None:
         For malformed data, and options that do not fit.
     """
     from structsolve.evaluation.metrics import sequence_error, token_report  # heavy
-    from structsolve.evaluation.scorers import get_scorer  # heavy
     from structsolve.evaluation.tokens import without_void  # heavy
 
     model, steps = _load(args)
     if (own := _own_shell(model, steps)) is not None:
         own.score(model, args)
         return
-    if args.metric is not None:
-        text = (
-            f": --metric {args.metric} prints one score alone; arguments of it go behind its name"
-        )
-        refuse_scores(args, f"{text} (name:arguments), else leave out one of the two")
-    try:
-        scorer = None if args.metric is None else get_scorer(args.metric)
-    except ValueError as error:
-        raise UsageError(f"--metric: {error}") from None
+    scorer = _one_score(args)
     data = _recipe(model, args, steps).read(args.data)
     if data.y is None:
         raise ValueError(f"{args.data}: found no labels; expected some to compare with")
@@ -319,6 +316,20 @@ def score(args: argparse.Namespace) -> None:
         report |= more
         lines += told
     print(output.report_text(report, args, lines), file=messages.out())
+
+
+def _one_score(args: argparse.Namespace) -> Any:
+    """Return the scorer of ``--metric``, None without; options of full reports are refused."""
+    from structsolve.evaluation.scorers import get_scorer  # heavy
+
+    if args.metric is None:
+        return None
+    text = f": --metric {args.metric} prints one score alone; arguments of it go behind its name"
+    refuse_scores(args, f"{text} (name:arguments), else leave out one of the two")
+    try:
+        return get_scorer(args.metric)
+    except ValueError as error:
+        raise UsageError(f"--metric: {error}") from None
 
 
 def info(args: argparse.Namespace) -> None:
