@@ -8,6 +8,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from structsolve.examples.given import is_sparse
+from structsolve.utils.masked import refuse_masked
 
 # Sums and differences of scores below this stay finite.
 LARGEST = 1e300
@@ -68,7 +69,7 @@ def assign(scores: Any, maximize: bool = True, limit: float | None = None) -> As
     Raises
     ------
     ValueError
-        For NaN, scores beyond 1e300, and problems that no assignment solves.
+        For NaN, masked scores, scores beyond 1e300, and problems that no assignment solves.
 
     Examples
     --------
@@ -87,6 +88,8 @@ def assign(scores: Any, maximize: bool = True, limit: float | None = None) -> As
         best: Assigned | None = solvers.solve_one(scores, maximize, LARGEST, Assigned)
         if best is not None:
             return best
+    worst = "-inf" if maximize else "inf"
+    refuse_masked(scores, "scores", f"scores.filled({worst}) forbids these pairs")
     if is_sparse(scores) and max(SMALL, SPARSE * scores.nnz) < np.prod(scores.shape):
         return _assign_sparse(scores, maximize, limit)
     single, batch = _checked(scores, maximize)

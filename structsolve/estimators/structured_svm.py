@@ -16,6 +16,7 @@ from ..potentials.model import Model
 from ..solvers.base import Solver
 from ..solvers.checkpoint import Checkpoint
 from ..solvers.choose import Auto, begin, choose_solver, words_of
+from ..solvers.closing import ClosingRun
 from ..solvers.driver import Outcome, Validation, drive
 from ..solvers.problem import Problem
 from ..structure.base import Space
@@ -324,14 +325,17 @@ class StructuredSVM(AlphaPathMixin, PartialFitMixin, ProblemMixin, FittedMixin, 
             if self.solver == "auto":
                 stage(int(self.verbose), type(self).__name__, words_of(self.solver_, jobs))
             start = start_of(self, problem, rng, data.space)
-            run = begin(self.solver_, start, solver, even=even)
+            kept = self.warm_start or self.checkpoint is not None
+            run = begin(self.solver_, start, solver, alone=even or kept)
         self._run = None
         outcome = self._drive(run, data.held_out, fingerprint + repr(self.alpha_))
         if outcome.reason == "interrupted" and not outcome.history and not outcome.w.any():
             raise KeyboardInterrupt  # there is nothing to keep
         if self.warm_start and hasattr(run, "continue_at"):
             self._run = (fingerprint, run)
-        self.memory_, self.solver_ = run.memory(), getattr(run, "solver", self.solver_)
+        self.memory_ = run.memory()
+        if isinstance(run, ClosingRun):
+            self.solver_ = run.solver
         del run, previous  # its vectors would stay beside those of the model
         hint = ""
         if outcome.reason == "max_iter" and kernel is None:

@@ -225,7 +225,7 @@ def choose_solver(
     )
 
 
-def begin(solver: Solver, start: Start, asked: Solver, *, even: bool = False) -> Run:
+def begin(solver: Solver, start: Start, asked: Solver, *, alone: bool = False) -> Run:
     """Return a run of what :func:`choose_solver` took; :class:`Auto` lets others close its gap.
 
     Parameters
@@ -235,8 +235,9 @@ def begin(solver: Solver, start: Start, asked: Solver, *, even: bool = False) ->
     start : Start
     asked : Solver
         That was given.
-    even : bool, default=False
-        As of :func:`choose_solver`.
+    alone : bool, default=False
+        Whether no other may follow: for early stopping, and where the run is kept, in a file or for
+        a warm start.
 
     Returns
     -------
@@ -244,7 +245,7 @@ def begin(solver: Solver, start: Start, asked: Solver, *, even: bool = False) ->
     """
     problem = start.problem
     default = isinstance(asked, Auto) and asked.get_params() == Auto().get_params()
-    if even or not default or holds_marginals(problem.examples):
+    if alone or not default or holds_marginals(problem.examples):
         return solver.start(start)
     known = registry.default()
     classes = [known.class_of("solvers", name) for name in known.names("solvers")]

@@ -12,7 +12,7 @@ import numpy as np
 
 from .base import Solver
 from .relay import Handed
-from .run import Run, Start, relative_gap
+from .run import Start, relative_gap
 
 logger = logging.getLogger("structsolve.solvers")
 
@@ -39,19 +39,22 @@ class ClosingRun(Handed):
         self.given, self.solver = start, first
         self.run: Any = first.start(start)
         self.first, self.left = (first, self.run), list(closers)
-        # Runs that have ended with better weights than those of later ones.
-        self.kept: Run | None = None
-        self.dual, self.passes = -np.inf, 0
+        # The least primal of runs that have ended, and its weights; what the present run has told,
+        # which may be a package's and have no best_primal.
+        self.kept, self.kept_w, self.told = np.inf, np.zeros(0), np.inf
+        self.dual, self.passes, self.ends = -np.inf, 0, False
         self.gaps: list[tuple[int, float]] = []
 
     def step(self) -> dict[str, Any]:
-        """Make a pass, and hand over where the gap does not close."""
+        """Make a pass; first hand over where the gap did not close."""
+        if self.ends:
+            self._hand_over()
         self.run.given.tol, self.run.given.n_jobs = self.given.tol, self.given.n_jobs
         first, calls = self.run is self.first[1], 0
         for _ in range(1 if first else TOGETHER):
             record = self._bounded(self.run.step())
             calls += record["oracle_calls"]
-            gap = relative_gap(record) if record["certified"] else None
+            gap = relative_gap(record) if record.get("certified") else None
             failed = record.get("failed") is not None
             if failed or (gap is not None and gap <= self.given.tol):
                 break
@@ -62,7 +65,7 @@ class ClosingRun(Handed):
         self.gaps.append((self.passes, gap))
         if (self.left or not first) and (failed or (first and self._is_slow())):
             record.pop("failed", None)
-            self._hand_over()
+            self.ends = True
         return record
 
     def _is_slow(self) -> bool:
@@ -76,11 +79,11 @@ class ClosingRun(Handed):
         return self.given.tol <= 0 or rate * TOO_MANY < log(gap / self.given.tol)
 
     def _hand_over(self) -> None:
-        best = self._best
-        self.kept = best if np.isfinite(best.best_primal) else None
+        self.kept, self.kept_w, self.ends = self.best_primal, self.weights(), False
+        self.told = np.inf
         if self.left:
             self.solver = self.left.pop(0)
-            self.run = self.solver.start(replace(self.given, w=best.weights()))
+            self.run = self.solver.start(replace(self.given, w=self.kept_w.copy()))
         else:
             self.solver, self.run = self.first
         logger.info("after pass %d %r goes on from the best weights", self.passes, self.solver.name)
@@ -88,8 +91,8 @@ class ClosingRun(Handed):
     def _bounded(self, record: dict[str, Any]) -> dict[str, Any]:
         """Return a record with the best weights and the best dual of all runs."""
         if record.get("certified"):
-            self.dual = max(self.dual, record["dual"])
-            primal = min(record["primal"], self._best.best_primal)
+            self.dual, self.told = max(self.dual, record["dual"]), record["primal"]
+            primal = min(record["primal"], self.best_primal)
             record |= {"primal": primal, "dual": self.dual, "gap": primal - self.dual}
         return record
 
@@ -98,7 +101,19 @@ class ClosingRun(Handed):
         return self._bounded(self.run.certify())
 
     @property
-    def _best(self) -> Any:
-        if self.kept is not None and self.kept.best_primal < self.run.best_primal:
-            return self.kept
-        return self.run
+    def _present(self) -> float:
+        return getattr(self.run, "best_primal", self.told)
+
+    @property
+    def best_primal(self) -> float:  # type: ignore[override]
+        """The least primal of all runs."""
+        return min(self.kept, self._present)
+
+    @property
+    def best_w(self) -> Any:  # type: ignore[override]
+        """Its weights, None where the present run does not know them."""
+        return self.kept_w if self.kept < self._present else getattr(self.run, "best_w", None)
+
+    def weights(self) -> np.ndarray:
+        """Return a copy of the best weights of all runs."""
+        return self.kept_w.copy() if self.kept < self._present else self.run.weights()

@@ -24,19 +24,14 @@ class Handed(Run):
     run: Any
 
     @property
-    def _best(self) -> Any:
-        """The run of the best weights."""
-        return self.run
-
-    @property
     def best_primal(self) -> float:  # type: ignore[override]
         """The least primal so far."""
-        return self._best.best_primal
+        return self.run.best_primal
 
     @property
     def best_w(self) -> np.ndarray:  # type: ignore[override]
         """Its weights."""
-        return self._best.best_w
+        return self.run.best_w
 
     def certify(self) -> dict[str, Any]:
         """Return a certificate of the present weights."""
@@ -44,7 +39,7 @@ class Handed(Run):
 
     def weights(self) -> np.ndarray:
         """Return a copy of the best weights so far."""
-        return self._best.weights()
+        return self.run.weights()
 
     def contradiction(self) -> str | None:
         """Return how kept cuts contradict the bounds at the best weights."""

@@ -72,3 +72,11 @@ def test_states_are_checked(tmp_path, state):
     start = type("Broken", (Broken,), {"state": lambda self: state})
     with pytest.raises(TypeError, match=r"Broken\.state\(\) returned .*expected a pair of dicts"):
         fit_with(start, checkpoint=tmp_path / "run.checkpoint")
+
+
+@pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
+def test_the_fitted_solver_is_the_given_one_whatever_its_run_holds():
+    class Other(Broken):
+        solver = "of a library"
+
+    assert fit_with(lambda given: Other(given, dict(RECORD))).solver_.name == "own"

@@ -5,18 +5,19 @@ import warnings
 
 import numpy as np
 import pytest
-from checks import same_run
+from checks import plugged, plugin_of, same_run
 from sklearn.datasets import load_iris, load_wine
 from sklearn.exceptions import ConvergenceWarning
 from solver_cases import make_case
 
 import structsolve
-from structsolve import Problem, StructuredSVM
+from structsolve import Named, Problem, StructuredSVM
 from structsolve.plugins.multiclass import InteriorPoint
 from structsolve.solvers import BCFW, Auto, Smoothing, closing
+from structsolve.solvers.base import Solver
 from structsolve.solvers.choose import begin
 from structsolve.solvers.closing import ClosingRun
-from structsolve.solvers.run import Start, relative_gap
+from structsolve.solvers.run import Run, Start, relative_gap
 
 
 def fitted(structure, X, y, **more):
@@ -110,7 +111,63 @@ def test_what_has_settings_or_early_stopping_trains_as_it_says():
     problem = Problem(*structsolve.get_structure("multiclass").make_space(X, y))
     start = Start(problem, 1e-6, np.random.default_rng(0))
     assert isinstance(begin(BCFW(), start, Auto()), ClosingRun)
-    for asked, even in ((Auto(sampling="gap"), False), (BCFW(), False), (Auto(), True)):
-        assert not isinstance(begin(BCFW(), start, asked, even=even), ClosingRun)
+    for asked, alone in ((Auto(sampling="gap"), False), (BCFW(), False), (Auto(), True)):
+        assert not isinstance(begin(BCFW(), start, asked, alone=alone), ClosingRun)
     plain = StructuredSVM("multiclass").fit(X, y)
     same_run(plain, StructuredSVM("multiclass", solver="bcfw").fit(X, y))
+
+
+@pytest.mark.parametrize("kept", ["checkpoint", "warm_start"])
+@pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
+def test_runs_that_are_kept_go_on_by_themselves(kept, tmp_path):
+    X, y = load_iris(return_X_y=True)
+    setting = {kept: tmp_path / "run.npz" if kept == "checkpoint" else True}
+    model = StructuredSVM("multiclass", solver=Auto(), alpha=1e-6, max_iter=40, **setting)
+    first = model.fit(X, y).history_[-1]["primal"]
+    model.set_params(max_iter=60).fit(X, y)
+    assert (model.n_iter_, model.solver_.name) == (60, "bcfw")
+    assert model.history_[-1]["primal"] <= first
+
+
+@pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
+def test_the_fitted_solver_has_made_a_pass():
+    data = load_iris(return_X_y=True)
+    for passes, name in ((closing.PASSES, "bcfw"), (closing.PASSES + 1, "interior-point")):
+        model = StructuredSVM("multiclass", alpha=1e-6, max_iter=passes).fit(*data)
+        assert (model.n_iter_, model.solver_.name) == (passes, name)
+
+
+class Idle(Run):
+    """Keeps what docs/write_solver.rst promises, and nothing else."""
+
+    def __init__(self, start):
+        self.given, self.w = start, np.zeros(start.problem.dim)
+
+    def step(self):
+        primal, calls = self.given.problem.primal(self.w, self.given.alpha)
+        record = {"primal": primal, "dual": 0.0, "gap": primal, "certified": True}
+        return {**record, "oracle_calls": calls}
+
+    def weights(self):
+        return self.w.copy()
+
+
+@pytest.mark.parametrize("rule", ["suits", "closes"])
+@pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
+def test_runs_of_packages_need_not_know_their_best_primal(rule):
+    class Own(Solver):
+        name = "own"
+        start = staticmethod(Idle)
+
+    def structsolve_solvers():
+        return [Named("own", Own)]
+
+    setattr(Own, rule, classmethod(lambda cls, problem: True))
+    X, y = load_iris(return_X_y=True)
+    told = []
+    with plugged(plugin_of("own_solvers", structsolve_solvers=structsolve_solvers)):
+        settings = {"alpha": 1e-6, "max_iter": 40, "tol": 1e-9}
+        model = StructuredSVM("multiclass", callbacks=[told.append], **settings)
+        model.fit(X, y)
+    assert model.n_iter_ > 30 and model.solver_.name != "bcfw"
+    assert min(r["primal"] for r in told if r["certified"]) == model.history_[-1]["primal"]

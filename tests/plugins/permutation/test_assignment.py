@@ -230,6 +230,7 @@ def test_lists_integers_and_views():
         ([[1j]], "not an array of real numbers"),
         ([[1.0], [1.0, 2.0]], "not an array of real numbers"),
         (None, "not an array of real numbers"),
+        (np.ma.masked_less(np.eye(2), 1), r"2 masked entries.*scores.filled\(-inf\) forbids"),
     ],
 )
 def test_refused(scores, message):
