@@ -247,6 +247,15 @@ def begin(solver: Solver, start: Start, asked: Solver, *, alone: bool = False) -
     default = isinstance(asked, Auto) and asked.get_params() == Auto().get_params()
     if alone or not default or holds_marginals(problem.examples):
         return solver.start(start)
+
+    def find() -> list[Solver]:
+        return [one for one in _closers(problem) if type(one) is not type(solver)]
+
+    return ClosingRun(solver, find, start)
+
+
+def _closers(problem: Problem) -> list[Solver]:
+    """Return the solvers that close the gaps of others, the surest first."""
     known = registry.default()
     classes = [known.class_of("solvers", name) for name in known.names("solvers")]
     closers = [own() for own in classes if getattr(own, "closes", Solver.closes)(problem)]
@@ -256,8 +265,7 @@ def begin(solver: Solver, start: Start, asked: Solver, *, alone: bool = False) -
         soft_margin(problem) is not None if classed else _smooths_quickly(problem)
     ):
         closers.append(Smoothing())
-    closers = [one for one in closers if type(one) is not type(solver)]
-    return ClosingRun(solver, closers, start) if closers else solver.start(start)
+    return closers
 
 
 def _by_rule(

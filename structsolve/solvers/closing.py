@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Iterable
+from collections.abc import Callable
 from dataclasses import replace
 from math import log
 from typing import Any
@@ -12,7 +12,7 @@ import numpy as np
 
 from .base import Solver
 from .relay import Handed
-from .run import Start, relative_gap
+from .run import Start, record_of, relative_gap
 
 logger = logging.getLogger("structsolve.solvers")
 
@@ -31,14 +31,16 @@ class ClosingRun(Handed):
     Parameters
     ----------
     first : Solver
-    closers : iterable of Solver
+    find : callable
+        Returns a list of solvers that close the gap; called where it does not close.
     start : Start
     """
 
-    def __init__(self, first: Solver, closers: Iterable[Solver], start: Start):
+    def __init__(self, first: Solver, find: Callable[[], list[Solver]], start: Start):
         self.given, self.solver = start, first
         self.run: Any = first.start(start)
-        self.first, self.left = (first, self.run), list(closers)
+        self.first, self.find = (first, self.run), find
+        self.left: list[Solver] | None = None  # those that have not run, once they are found
         # The least primal of runs that have ended, and its weights; what the present run has told,
         # which may be a package's and have no best_primal.
         self.kept, self.kept_w, self.told = np.inf, np.zeros(0), np.inf
@@ -52,7 +54,7 @@ class ClosingRun(Handed):
         self.run.given.tol, self.run.given.n_jobs = self.given.tol, self.given.n_jobs
         first, calls = self.run is self.first[1], 0
         for _ in range(1 if first else TOGETHER):
-            record = self._bounded(self.run.step())
+            record = self._bounded(record_of(self.run, self.run.step()))
             calls += record["oracle_calls"]
             gap = relative_gap(record) if record.get("certified") else None
             failed = record.get("failed") is not None
@@ -63,9 +65,11 @@ class ClosingRun(Handed):
         if gap is None or gap <= self.given.tol:
             return record
         self.gaps.append((self.passes, gap))
-        if (self.left or not first) and (failed or (first and self._is_slow())):
-            record.pop("failed", None)
-            self.ends = True
+        if failed or (first and self._is_slow()):
+            self.left = self.find() if self.left is None else self.left
+            if self.left or not first:
+                record.pop("failed", None)
+                self.ends = True
         return record
 
     def _is_slow(self) -> bool:

@@ -7,7 +7,6 @@ import reprlib
 import time
 from collections.abc import Callable
 from dataclasses import dataclass
-from numbers import Real
 from pathlib import Path
 from typing import Any
 
@@ -17,7 +16,7 @@ from ..lp.base import GaveUp
 from ..structure.used_columns import widened
 from ..utils.progress import Progress
 from .checkpoint import Checkpoint, Content, check_records, check_state
-from .run import Run, relative_gap
+from .run import Run, record_of, relative_gap
 from .watch import Watch
 
 logger = logging.getLogger("structsolve.solvers")
@@ -230,7 +229,7 @@ class _Course:
         begun, counts = time.perf_counter(), self.surrogate.counts()
         _allow(self.run, self.history)
         try:
-            record = _record_of(self.run, _blamed(self.run.step, self.resumed))
+            record = record_of(self.run, _blamed(self.run.step, self.resumed))
         except GaveUp as error:
             if not self.history:
                 raise
@@ -329,21 +328,6 @@ def _blamed(step: Callable[[], dict[str, Any]], file: Checkpoint | None) -> dict
             f"{error} (training continued from checkpoint {file.path!r}; if it is damaged, delete "
             "it to start afresh)"
         ) from error
-
-
-def _record_of(run: Run, record: Any) -> dict[str, Any]:
-    """Check what a pass of a package's run returned."""
-    what = f"{type(run).__name__}.step() returned"
-    if not isinstance(record, dict):
-        raise TypeError(
-            f"{what} {record!r}, expected a record: a dict with 'oracle_calls', 'primal'"
-        )
-    for name in ("primal", "dual", "gap", "oracle_calls"):
-        value, optional = record.get(name), name != "oracle_calls"
-        if not (isinstance(value, Real) or (optional and value is None)):
-            none = " or None" if optional else ""
-            raise TypeError(f"{what} a record with {value!r} as {name!r}, expected a number{none}")
-    return record
 
 
 def _weights_of(run: Run) -> np.ndarray:

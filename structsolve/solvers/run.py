@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
+from numbers import Real
 from typing import Any
 
 import numpy as np
@@ -244,6 +245,37 @@ def batch_threads(batch: int, start: Start) -> int:
     if not potentials.has_weights and not potentials.has_gram:
         return 1
     return min(batch, effective_jobs(start.n_jobs))
+
+
+def record_of(run: Run, record: Any) -> dict[str, Any]:
+    """Check what a pass of a run, maybe a package's, returned.
+
+    Parameters
+    ----------
+    run : Run
+    record : object
+
+    Returns
+    -------
+    dict
+        The record.
+
+    Raises
+    ------
+    TypeError
+        If it is no record.
+    """
+    what = f"{type(run).__name__}.step() returned"
+    if not isinstance(record, dict):
+        raise TypeError(
+            f"{what} {record!r}, expected a record: a dict with 'oracle_calls', 'primal'"
+        )
+    for name in ("primal", "dual", "gap", "oracle_calls"):
+        value, optional = record.get(name), name != "oracle_calls"
+        if not (isinstance(value, Real) or (optional and value is None)):
+            none = " or None" if optional else ""
+            raise TypeError(f"{what} a record with {value!r} as {name!r}, expected a number{none}")
+    return record
 
 
 def relative_gap(record: dict[str, Any]) -> float | None:

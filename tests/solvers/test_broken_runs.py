@@ -3,9 +3,10 @@
 import numpy as np
 import pytest
 
-from structsolve import StructuredSVM
+from structsolve import Problem, StructuredSVM, get_structure
 from structsolve.solvers.base import Solver
-from structsolve.solvers.run import Run
+from structsolve.solvers.closing import ClosingRun
+from structsolve.solvers.run import Run, Start
 
 X, Y = [np.eye(2), np.eye(2)[::-1]], [["a", "b"], ["b", "a"]]
 RECORD = {"primal": 1.0, "dual": None, "gap": None, "certified": False, "oracle_calls": 0}
@@ -45,6 +46,11 @@ def fit_with(start, **settings):
 def test_records_are_checked(record, told):
     with pytest.raises(TypeError, match=rf"Broken\.step\(\) returned.*{told}"):
         fit_with(lambda given: Broken(given, record))
+    first = type("Own", (Solver,), {"start": lambda self, given: Broken(given, record)})()
+    problem = Problem(*get_structure("chain").make_space(X, Y))
+    run = ClosingRun(first, list, Start(problem, 1.0, np.random.default_rng(0)))
+    with pytest.raises(TypeError, match=rf"Broken\.step\(\) returned.*{told}"):
+        run.step()
 
 
 @pytest.mark.parametrize(

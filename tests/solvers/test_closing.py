@@ -66,7 +66,7 @@ def test_every_record_holds_against_the_optimum(kind, alpha, later, monkeypatch)
     case = make_case(kind, 3, 7)
     best = case.optimum(alpha)
     start = Start(case.problem, alpha, np.random.default_rng(0), tol=0.0)
-    run, names = ClosingRun(BCFW(certify_every=1), [Smoothing(), *later], start), set()
+    run, names = ClosingRun(BCFW(certify_every=1), lambda: [Smoothing(), *later], start), set()
     for _ in range(12):
         record = run.step()
         names.add(run.solver.name)
@@ -94,7 +94,7 @@ def test_the_next_goes_on_where_rounding_ends_one(later, monkeypatch):
     X, y = load_iris(return_X_y=True)
     problem = Problem(*structsolve.get_structure("multiclass").make_space(X, y))
     start = Start(problem, 1e-6, np.random.default_rng(0), tol=1e-12)
-    run, names = ClosingRun(BCFW(certify_every=1), [Stuck(), *later], start), []
+    run, names = ClosingRun(BCFW(certify_every=1), lambda: [Stuck(), *later], start), []
     primals = []
     for _ in range(8):
         record = run.step()
