@@ -14,6 +14,7 @@ enumerated, worse than the true maximum.  The table also has the thesis' results
 from __future__ import annotations
 
 import argparse
+import warnings
 from time import process_time
 from typing import Any
 
@@ -69,6 +70,7 @@ def all_products(problem: Any, i: int, w: np.ndarray, n_labels: int) -> float:
 def weights_met(structsolve: Any, model: Any, X: Any, Y: Any, c: float) -> list[np.ndarray]:
     """Weights of cutting planes, from zero on."""
     met: list[np.ndarray] = []
+    warnings.simplefilter("ignore", RuntimeWarning)  # of models that predict no label at first
     model.set_params(
         solver="cutting-plane",
         alpha=1 / (c * len(Y)),
