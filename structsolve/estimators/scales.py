@@ -45,13 +45,15 @@ def settled_scaling(model: Any, space: Any, examples: Examples) -> bool | str:
     nodes, weights = examples.nodes, examples.sample_weight
     if nodes is not None and weights is not None and not np.all(weights):
         nodes = nodes[np.repeat(weights > 0, np.diff(examples.offsets))]
-    large = _large_text(nodes, space.layout)
-    unlike = _unlike_text(nodes) or ("" if is_sparse(nodes) else large)
-    text = unlike or large or _small_text(nodes, space.layout)
+    unlike, large = _unlike_text(nodes), False
+    text = unlike
+    if not unlike:
+        text, large = _size_text(nodes, space.layout)
     if text:
         why = f"scale_features='auto' is True, as {text}; False switches the rule off"
         stage(int(model.verbose), type(model).__name__, why)
-    return bool(unlike) or (COMMON if text else False)
+    one_by_one = bool(unlike) or (large and not is_sparse(nodes))
+    return one_by_one or (COMMON if text else False)
 
 
 def warn_of_scales(model: Any, data: TrainingData) -> None:
@@ -85,8 +87,10 @@ def slow_columns(model: Any, data: TrainingData) -> str:
     if data.examples.scaling is not None:
         return ""
     nodes = data.examples.nodes
-    text = _unlike_text(nodes, sparse=True) or _small_text(nodes, data.space.layout)
+    text, large = _unlike_text(nodes, sparse=True), False
     if not text:
+        text, large = _size_text(nodes, data.space.layout)
+    if large or not text:
         _, scales = column_scales(nodes)
         if scales.size < 2 or scales[0] <= LARGE:
             return ""
@@ -106,26 +110,20 @@ def _unlike_text(nodes: Any, sparse: bool = False) -> str:
     )
 
 
-def _large_text(nodes: Any, layout: Any) -> str:
-    """Tell, in words, that all columns are large beside what counts as 1; empty if they are not."""
+def _size_text(nodes: Any, layout: Any) -> tuple[str, bool]:
+    """Tell, in words, that all columns are large or small beside what counts as 1, and if large."""
     columns, scales = column_scales(nodes)
-    if not columns.size or scales[0] <= LARGE or not (layout.intercept or layout.shared):
-        return ""
-    return (
-        f"columns of X are large (each reaches {scales[0]:.3g} or more) beside the intercept and "
-        "scores of pairs, which count as 1"
-    )
-
-
-def _small_text(nodes: Any, layout: Any) -> str:
-    """Tell, in words, that all columns are small beside what counts as 1; empty if they are not."""
-    columns, scales = column_scales(nodes)
-    if not columns.size or scales[-1] > SMALL or not (layout.intercept or layout.shared):
-        return ""
-    return (
-        f"columns of X are small (none exceeds {scales[-1]:.3g}) beside the intercept and scores "
-        "of pairs, which count as 1"
-    )
+    if not columns.size or not (layout.intercept or layout.shared):
+        return "", False
+    large = bool(scales[0] > LARGE)
+    if large:
+        size = f"large (each reaches {scales[0]:.3g} or more)"
+    elif scales[-1] <= SMALL:
+        size = f"small (none exceeds {scales[-1]:.3g})"
+    else:
+        return "", False
+    what = "beside the intercept and scores of pairs, which count as 1"
+    return f"columns of X are {size} {what}", large
 
 
 def _remedy(model: Any, data: TrainingData) -> str:
