@@ -6,6 +6,7 @@ from functools import partial
 from typing import Any
 
 from structsolve.lp import make_backend
+from structsolve.lp.cones import RelaxedCones
 from structsolve.operators import IntegralRelaxation
 from structsolve.plugins.mrf import _oracle
 from structsolve.plugins.mrf.cuts import _oracle as cuts
@@ -163,8 +164,8 @@ def make_power(shape: Any, name: str, power: str, layout: Any) -> Any:
     """Return the operator of a power for the oracle ``name``.
 
     The k best labels and max-marginals exist if the oracle is exact, on forests and other narrow
-    graphs.  The linear relaxation always exists; cones are enumerated, unless
-    :func:`cone_program` names a solver of programs.
+    graphs.  The linear relaxation always exists, and answers within cones by it unless labelings
+    are few, or :func:`cone_program` names a solver of programs.
 
     Parameters
     ----------
@@ -179,7 +180,9 @@ def make_power(shape: Any, name: str, power: str, layout: Any) -> Any:
     if power in ("kbest", "max-marginals"):
         return _make_ranking(shape, algorithm_of(shape, name, layout), power, layout)
     if power == "cones":
-        return EnumeratedCones(shape, layout)
+        if shape.labelings <= CONSTRAINED:
+            return EnumeratedCones(shape, layout)
+        return RelaxedCones(make_power(shape, name, "relaxation", layout), layout)
     if name == "mincut":
         oracle = partial(cuts.CutOracle, _networks(shape, layout))
         return IntegralRelaxation(oracle, partial(GraphParts, shape), layout)
@@ -206,11 +209,12 @@ def cone_program(shape: Any, name: str) -> str | None:
     Returns
     -------
     str or None
-        None if there are few labelings, which are enumerated.
+        None where labelings are few, or the relaxation is accurate for scores of any sign.
     """
     if _by_program(name):
         return name
-    return "lp" if shape.labelings > CONSTRAINED else None
+    alone = shape.labelings <= CONSTRAINED or (name != "mincut" and (shape.forest or shape.binary))
+    return None if alone else "lp"
 
 
 def _with_cut(relaxation: Any, shape: Any, name: str, layout: Any) -> Any:

@@ -8,12 +8,12 @@ from typing import Any
 from structsolve.utils.suggest import a_type
 
 from .. import registry
-from ..operators import Oracle, Parts
+from ..operators import IntegralRelaxation, Oracle, Parts
 from ..part_layout import PartLayout
 from ..structure.ask import Bind, ask, ask_parts, ask_power, make_layout, required
 from ..structure.base import Space
 from .base import Backend, SettingsBackend
-from .cones import PolytopeCones
+from .cones import PolytopeCones, RelaxedCones
 from .constraints import ConstrainedPolytopes
 from .decoder import LinearDecoder
 from .highs import Highs
@@ -74,9 +74,9 @@ def ask_cones(space: Space, oracle: Oracle, parts: Parts, kbest: Any = None, k: 
     """Return an operator that answers within a cone of the label plane, or None.
 
     Returns the structure's operator, if it has one.  A structure that declares its polytope gets
-    :class:`~structsolve.lp.cones.PolytopeCones`: it checks the k best labels, if the
-    structure has them, and then HiGHS solves the linear program over the polytope with two more
-    rows.
+    :class:`~structsolve.lp.cones.PolytopeCones`: it checks the k best labels, if the structure has
+    them, and then finds the best point of the polytope in the cone: by the oracle, if it is
+    exact and every vertex is a label, else HiGHS solves the linear program with two more rows.
 
     Parameters
     ----------
@@ -106,8 +106,15 @@ def ask_cones(space: Space, oracle: Oracle, parts: Parts, kbest: Any = None, k: 
     polytopes = declared_polytopes(space, oracle.layout)
     if polytopes is None:
         return None
-    decoder = LinearDecoder(polytopes, Highs(), n_states=parts.n_states)
-    return PolytopeCones(oracle, kbest, parts, decoder, k, oracle.layout)
+    layout = oracle.layout
+    relaxed: Any = None
+    if oracle.exact and polytopes.exact:
+        hull = IntegralRelaxation(lambda _: oracle, lambda _: parts, layout)
+        relaxed = RelaxedCones(hull, layout)
+    else:
+        decoder = LinearDecoder(polytopes, Highs(), n_states=parts.n_states)
+        relaxed = ProgramCones(decoder, layout)
+    return PolytopeCones(oracle, kbest, parts, relaxed, k, layout)
 
 
 def make_backend(oracle: Any) -> Backend:

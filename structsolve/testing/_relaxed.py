@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from ..lp.cones import PolytopeCones
+from ..lp.oracle import ProgramCones
 from ..structure import calls
 from ..structure.base import ConePair
 from ._case import Case
@@ -97,8 +97,8 @@ def check_constrained(case: Case, loss: Any) -> None:
     cones = case.power("cones")
     if cones is None:
         return
-    # Cones of a polytope belong to the library, and need programs.
-    draws = FEW_CONES if isinstance(cones, PolytopeCones) else CONES
+    # Programs take time.
+    draws = FEW_CONES if isinstance(getattr(cones, "relaxed", None), ProgramCones) else CONES
     for i in range(case.n):
         thetas = case.thetas(i)
         for kind in ("random", "tied", "zero"):

@@ -17,6 +17,6 @@ and value enclose the maximum over the local polytope.  Convergence is not guara
 
 Taken: tree-reweighted sums beyond the limit of elimination's; by training with an inexact oracle
 (``Margin(relaxed=True)``): roof duality for two states, ``_dual`` for more, a program for "lp" and
-"cvxpy:NAME".  Cones of the label plane on more than 2^16 labelings are programs of
-``structsolve.lp`` over the rows of ``polytope``.
+"cvxpy:NAME".  Cones of the label plane on more than 2^16 labelings are found by answers of roof
+duality and of forests' dynamic program, else they are programs over the rows of ``polytope``.
 """

@@ -7,14 +7,12 @@ from enumeration import NONE
 from graph_cases import KINDS, Graph, random_graph
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from reference.cones import in_cone
 from reference.graphs import eliminate
 from scipy import sparse
 from scipy.optimize import linprog
 
-from structsolve import ConePair, StructuredSVM
+from structsolve import StructuredSVM
 from structsolve.lp import Answer, Backend, Highs, Program, ask_oracle
-from structsolve.lp.base import cone_rows
 from structsolve.lp.polytope import bound_of
 from structsolve.plugins.mrf import MRFStructure, decode, decoders, grid_edges
 from structsolve.plugins.mrf.relaxation.programs import LocalPolytope
@@ -237,87 +235,6 @@ def test_two_states_three_ways(twice):
     assert halves > 4
 
 
-def cones(rng, h, g):
-    """Sides through labels; integers over powers of two, so nothing is rounded."""
-    slopes = [0.0, 0.5, 1.0, *(b / a for a, b in zip(h, g) if a in (1, 2, 4))]
-    beta, alpha = sorted(rng.choice(slopes, 2).tolist())
-    if rng.random() < 0.3 or alpha == beta:
-        alpha = np.inf
-    return alpha, max(beta, 0.0) if rng.random() < 0.7 else 0.0
-
-
-@pytest.mark.parametrize("states", [(2,), (1, 2, 3)], ids=str)
-def test_constrained_by_enumeration(states):
-    rng = np.random.default_rng(4)
-    empty = full = 0
-    for k in range(150):
-        graph = Graph(*random_graph(rng, 5 if k % 10 else 10, states if k % 10 else (2,)), "auto")
-        own = graph.power("cones")
-        theta, cost = (np.zeros(graph.size) for _ in range(2))
-        for view in graph.views(theta).values():
-            view[...] = rng.integers(-2, 3, view.shape)
-        graph.views(cost)["node"][...] = rng.integers(0, 2, graph.views(cost)["node"].shape)
-        if k % 5 == 1:
-            graph.views(theta)["node"][rng.random((graph.n, len(graph.space.classes_))) < 0.2] = (
-                NONE
-            )
-        scores, costs = graph.scores(theta), graph.matrix @ cost
-        if not np.isfinite(scores).any():
-            continue
-        for _ in range(10):
-            h0 = float(-rng.choice(scores[np.isfinite(scores)]) + rng.integers(0, 3))
-            h, g = scores + h0, costs
-            alpha, beta = cones(rng, h, g)
-            lam = float(rng.choice([0.5, 1, 2]))
-            cone = ConePair(h0, 0.0, lam, alpha, beta, bool(rng.integers(2)))
-            inside = in_cone(cone, h, g)
-            answer = calls.argmax_in_cone(own, 0, theta, cost, cone)
-            if not inside.any():
-                assert answer is None
-                empty += 1
-                continue
-            _, label, value = answer
-            row = graph.rows(label)
-            assert inside[row]
-            assert value == (h + lam * g)[row] == (h + lam * g)[inside].max()
-            full += 1
-    assert empty > 100 and full > 300
-
-
-@pytest.mark.parametrize("oracle", ["lp", "cvxpy:CLARABEL"])
-def test_constrained_programs(oracle):
-    rng = np.random.default_rng(5)
-    kinds = set()
-    for k in range(6 if oracle != "lp" else 40):
-        graph = Graph(*random_graph(rng, 4, (2,) if k % 2 else (1, 2, 3)), oracle)
-        own = graph.power("cones")
-        for _ in range(5):
-            theta, cost = graph.theta("normal", rng), np.zeros(graph.size)
-            graph.views(cost)["node"][...] = rng.integers(0, 2, graph.views(cost)["node"].shape)
-            h0 = float(-rng.choice(graph.scores(theta)) + rng.normal())
-            h, g = graph.scores(theta) + h0, graph.matrix @ cost
-            alpha, beta = cones(rng, np.round(h), g)
-            cone = ConePair(h0, 0.0, 1.5, alpha, beta, False)
-            inside = in_cone(cone, h, g)
-            best = (h + 1.5 * g)[inside].max(initial=NONE)
-            answer = calls.argmax_in_cone(own, 0, theta, cost, cone)
-            if answer is None:
-                assert not inside.any()
-                kinds.add(0)
-                continue
-            mu, label, value = answer
-            assert value >= best - 1e-6 * (1 + abs(best))
-            if label is not None:
-                row = graph.rows(label)
-                assert inside[row] and value == pytest.approx((h + 1.5 * g)[row])
-                kinds.add(1)
-            else:
-                assert in_cone(cone, mu @ theta + h0, mu @ cost, tol=1e-6)
-                assert value == pytest.approx(mu @ theta + h0 + 1.5 * (mu @ cost))
-                kinds.add(2)
-    assert kinds >= {1, 2}
-
-
 @settings(max_examples=200, deadline=None)
 @given(st.data())
 def test_any_theta(data):
@@ -395,14 +312,6 @@ def test_local_polytope_bound_holds_for_any_dual():
         for _ in range(20):
             dual = rng.normal(size=polytope.A.shape[0])
             assert bound_of(polytope, c, dual) >= -answer.fun - 1e-9
-
-
-def test_cone_rows_of_infinite_alpha_ask_for_h_alone():
-    cone = ConePair(1.0, 2.0, 1.0, np.inf, 0.0, False)
-    (low, least), (high, floor) = cone_rows(np.array([3.0]), 1.0, np.array([5.0]), 2.0, cone)
-    # Of moderate size: divided by powers of two.
-    assert (low.tolist(), least) == ([5.0 / 4], -2.0 / 4)
-    assert (high.tolist(), floor) == ([3.0 / 2], -1.0 / 2)
 
 
 class Rough(Backend):
