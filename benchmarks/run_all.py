@@ -21,6 +21,7 @@ import contextlib
 import datetime
 import os
 import re
+import shlex
 import shutil
 import signal
 import subprocess
@@ -148,7 +149,14 @@ ARGUMENTS = {
         "--sets odp --peers pecos omikuji",
     ],
     "extreme_memoir": ["--sets mid lshtc"],
-    "extreme_inexact": ["--sets small mid", "--sets lshtc"],
+    "extreme_inexact": [
+        "--sets small mid",
+        "--sets lshtc --systems 'MEMOIR l2, published' 'MEMOIR l1, published'"
+        " 'MEMOIR LSH, published' 'MEMOIR l2, divided' 'MEMOIR l2, corrected'"
+        " 'MEMOIR l1, corrected' ExtremeSVM RecallTree",
+        "--sets lshtc --systems 'one-vs-rest, ours' 'Crammer and Singer, ours' PD-Sparse"
+        " 'liblinear, sampled'",
+    ],
     "hierarchical_svm": [
         "--sets unbalanced balanced graph --features 250 --more 8000 --seeds 6",
         "--sets imclef07a --seeds 5",
@@ -242,7 +250,7 @@ def run(name: str) -> str | None:
     text, runs, minutes = "", ARGUMENTS.get(name, [""]), []
     for arguments in runs:
         start = time.time()
-        lines = output([python, str(script), *arguments.split()])
+        lines = output([python, str(script), *shlex.split(arguments)])
         if lines is None:
             return None
         if text and lines[0].startswith("## "):
@@ -300,7 +308,7 @@ def check(names: list[str], seconds: float) -> list[str]:
         for name in names:
             python, script = called(name)
             for arguments in ARGUMENTS.get(name, [""]):
-                call = [python, str(script.relative_to(HERE.parent)), *arguments.split()]
+                call = [python, str(script.relative_to(HERE.parent)), *shlex.split(arguments)]
                 well, told = started(call, Path(copy), seconds)
                 print(f"{name} {arguments}".strip() + f": {told}", flush=True)
                 if not well and name not in failed:
