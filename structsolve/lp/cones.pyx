@@ -132,16 +132,15 @@ cdef class RelaxedCones(ConeOracle):
                             char* work) except -1 nogil:
         cdef Side[2] sides
         cdef Place place
-        cdef double slack
+        cdef double slack, scale = max(1.0, cone.beta)
         cdef int k, kind = self._ask(i, theta, cost, cone, 1, cone.lam, mu, label, &place, work)
         if kind == 0:
             return 0
-        slack = max(1.0, cone.beta)
-        sides[0].a, sides[0].b = -cone.beta / slack, 1 / slack
+        sides[0].a, sides[0].b = -cone.beta / scale, 1 / scale
         sides[1].a, sides[1].b = 1, 0
         if cone.alpha < INFINITY:
-            slack = max(1.0, cone.alpha)
-            sides[1].a, sides[1].b = cone.alpha / slack, -1 / slack
+            scale = max(1.0, cone.alpha)
+            sides[1].a, sides[1].b = cone.alpha / scale, -1 / scale
         for k in range(2):
             if past(&sides[k], &place, &slack) < -slack:
                 kind = self._cross(i, theta, cost, cone, &sides[k], mu, label, &place, work)
