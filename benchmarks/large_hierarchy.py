@@ -127,7 +127,7 @@ def main() -> None:
     parser.add_argument("--examples", type=int, default=100_000)
     parser.add_argument("--features", type=int, default=100_000)
     parser.add_argument("--passes", type=int, default=2)
-    parser.add_argument("--alphas", type=float, nargs="+", default=[1e-4, 1e-5, 1e-6])
+    parser.add_argument("--alphas", type=float, nargs="+", default=[1e-3, 1e-4, 1e-5, 1e-6, 1e-7])
     args = parser.parse_args()
     header("A large hierarchy, single leaves, sparse weights")
     print(table(COLUMNS, memory(args)))
