@@ -13,13 +13,14 @@ from structsolve.examples.packed import Examples
 from structsolve.examples.scaling import scale_columns
 from structsolve.examples.shared_rows import SharedRows, Table
 from structsolve.plugins.permutation import PermutationStructure
-from structsolve.potentials.calls import score
+from structsolve.potentials.calls import add_gram, move_gram, score
 from structsolve.potentials.linear import LinearPotentials
 from structsolve.potentials.make import linear_potentials
 from structsolve.potentials.shared import MOST, SharedPotentials, SharedTable
 from structsolve.potentials.weight_layout import Block, WeightLayout
 from structsolve.solvers import ConsensusADMM
 from structsolve.solvers.held import features_of
+from structsolve.solvers.passes import example_subgradients
 from structsolve.solvers.problem import Problem
 from structsolve.structure.used_columns import with_all_columns, with_used_columns
 
@@ -52,6 +53,12 @@ def test_operations_agree_with_features_of_each_node(kind, constant):
         for index in (rng.choice(6, 9), np.array([4]), np.arange(6)):
             index, value = index.astype(np.int32), rng.normal(size=len(index))
             adjoint_agrees(own, i, w, theta / 2, index, value, 1e-10)
+            u, moved = np.zeros(6), theta.copy()
+            add_gram(own, i, index, value, 1.5, u)
+            expected = theta + 0.4 * u
+            move_gram(own, i, index, 0.4, u, moved)
+            np.testing.assert_allclose(moved, expected)
+            assert not u.any()
 
 
 def test_wide_tables_are_the_matrix():
@@ -114,6 +121,16 @@ def test_the_steps_are_the_same(solver, weights, kind):
         problem = Problem(space, examples, "spearman")
         weights_of.append(trained(problem, 0.05, solver, passes=8)[0])
     np.testing.assert_allclose(*weights_of, rtol=1e-7, atol=1e-9)
+
+
+@pytest.mark.parametrize("kind", ["dense", "sparse"])
+def test_subgradients_of_examples_are_cleared(kind):
+    space, *both = rankings("rank:2", kind)
+    w = np.random.default_rng(1).normal(size=space.layout.dim)
+    one, other = (
+        example_subgradients(Problem(space, e, "spearman"), w, np.arange(40), np.copy) for e in both
+    )
+    np.testing.assert_allclose(one, other, atol=1e-12)
 
 
 @pytest.mark.parametrize("constant", [False, True])
