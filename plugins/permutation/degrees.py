@@ -6,7 +6,6 @@ from typing import Any
 
 import numpy as np
 
-from structsolve.examples.given import is_sparse
 from structsolve.utils.sparse import valid_csr
 
 # Found by trials (``benchmarks/rankings.py``): with 1 to 2.5, other sets are best.
@@ -110,57 +109,27 @@ def smooth_ranks(K: int) -> np.ndarray:
     return (M + M.T) / 2
 
 
-def expand(nodes: Any, K: int, basis: np.ndarray, intercept: bool) -> Any:
-    """Return features of every pair of a label and a rank.
-
-    Pair (k, r) has ``x_f basis[r, j]`` in column ``(f K + k) n + j``, so that
-    ``sum_j basis[r, j] <w_kj, x>`` is linear in them.
+def pair_table(basis: np.ndarray) -> Any:
+    """Return the numbers that combine ``<w_kj, x>`` to the scores of labels at ranks.
 
     Parameters
     ----------
-    nodes : array or CSR matrix of shape (n_rows, n_features)
-    K : int
     basis : ndarray of shape (K, n)
-    intercept : bool
-        Append a constant feature to x.
+        Polynomials at the ranks.
 
     Returns
     -------
-    CSR matrix of shape (n_rows * K * K, (n_features + intercept) * K * n)
+    CSR matrix of shape (K * K, K * n)
+        Row ``k K + r`` has ``basis[r]`` in the columns of label k.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from structsolve.plugins.permutation.degrees import pair_table
+    >>> pair_table(np.array([[1.0], [-1.0]])).toarray().tolist()
+    [[1.0, 0.0], [-1.0, 0.0], [0.0, 1.0], [0.0, -1.0]]
     """
-    n, width = basis.shape[1], (nodes.shape[1] + intercept) * K * basis.shape[1]
-    if is_sparse(nodes):
-        sizes, indices, data = np.diff(nodes.indptr), nodes.indices, nodes.data
-    else:
-        X = np.asarray(nodes, np.float64)
-        rows, indices = np.nonzero(X)
-        if len(rows) == X.size:
-            return _expand_full(np.hstack([X, np.ones((len(X), int(intercept)))]), K, basis)
-        sizes, data = np.bincount(rows, minlength=len(X)), X[rows, indices]
-    if intercept:
-        ends, sizes = np.cumsum(sizes), sizes + 1
-        indices, data = np.insert(indices, ends, nodes.shape[1]), np.insert(data, ends, 1)
-    each = np.repeat(sizes, K * K)
-    begin, first = np.append(0, np.cumsum(each)), np.cumsum(sizes) - sizes
-    # The entry of X, and the pair, of each result but for degrees.
-    entry = np.arange(begin[-1]) + np.repeat(np.repeat(first, K * K) - begin[:-1], each)
-    label, rank = np.divmod(np.repeat(np.arange(len(each)) % (K * K), each), K)
-    columns = ((indices[entry].astype(np.int64) * K + label) * n)[:, None] + np.arange(n)
-    return _pairs_csr(data[entry][:, None] * basis[rank], columns, begin * n, width)
-
-
-def _expand_full(X: np.ndarray, K: int, basis: np.ndarray) -> Any:
-    """Return the features of pairs for rows without zeros."""
-    (n_rows, d), n = X.shape, basis.shape[1]
-    shape = n_rows, K, K, d, n  # rows, labels, ranks, features, degrees
-    columns = (np.arange(d) * K + np.arange(K)[:, None])[:, None, :, None] * n + np.arange(n)
-    values = X[:, None, None, :, None] * basis[:, None, :]
-    indptr = np.arange(n_rows * K * K + 1) * (d * n)
-    values, columns = np.broadcast_to(values, shape), np.broadcast_to(columns, shape)
-    return _pairs_csr(values, columns, indptr, d * K * n)
-
-
-def _pairs_csr(values: np.ndarray, columns: np.ndarray, indptr: np.ndarray, width: int) -> Any:
-    kind = np.int32 if max(width, values.size) < 2**31 else np.int64
-    columns, indptr = columns.astype(kind).ravel(), indptr.astype(kind)
-    return valid_csr(values.ravel(), columns, indptr, width, canonical=True)
+    K, n = basis.shape
+    columns = np.repeat(np.arange(K * n, dtype=np.int32).reshape(K, n), K, axis=0)
+    ends = np.arange(0, K * K * n + 1, n, dtype=np.int32)
+    return valid_csr(np.tile(basis.ravel(), K), columns.ravel(), ends, K * n, canonical=True)

@@ -11,10 +11,11 @@ from structsolve.examples import packing
 from structsolve.examples.given import check_columns, column_names
 from structsolve.examples.labels import class_names
 from structsolve.examples.packed import Examples
+from structsolve.examples.shared_rows import SharedRows, Table
 from structsolve.plugins.permutation.assignments import AssignmentSpace
 from structsolve.plugins.permutation.degrees import (
     degrees,
-    expand,
+    pair_table,
     rank_polynomials,
     smooth_ranks,
 )
@@ -247,6 +248,7 @@ class RankingSpace(AssignmentSpace):
                     f"{K}, the number of labels; 'matrix' has a weight for every rank"
                 )
             self.basis = rank_polynomials(K, n_degrees)
+            self.table = Table(pair_table(self.basis))
             pair = Block("pair", "node", (1,), ("score",))
             layout = WeightLayout([pair], (n_features + intercept) * K * n_degrees, 0, False)
             self.row_axes = {"class": K, "degree": n_degrees}
@@ -261,13 +263,13 @@ class RankingSpace(AssignmentSpace):
         self.classes_ = classes
 
     def _examples(self, nodes: Any, offsets: np.ndarray, ranks: Any = None) -> Examples:
-        """Combine checked rows; with polynomials, each pair of a label and a rank has a row."""
+        """Combine checked rows; with polynomials, pairs of a label and a rank share them."""
         K = len(self.classes_)
         labels = None if ranks is None else ranks.ravel()
         if self.basis is None:
             return Examples(offsets, nodes, labels, K * offsets)
         n = len(offsets) - 1
-        pairs = None if nodes is None else expand(nodes, K, self.basis, self.intercept)
+        pairs = None if nodes is None else SharedRows(nodes, self.table, self.intercept)
         examples = Examples(K * K * offsets, pairs, labels, K * offsets)
         examples.topology = {"rows": np.full(n, K), "cols": np.full(n, K), "forbidden": None}
         return examples

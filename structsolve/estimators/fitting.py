@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from ..examples.given import check_weights, listed
+from ..examples.given import check_weights, is_sparse, listed
 from ..examples.packed import Examples
 from ..lp.constraints import ConstrainedPolytopes
 from ..potentials.mercer import given_dense
@@ -149,7 +149,8 @@ def fingerprint_of_examples(
 
 def _add(digest: Any, value: Any) -> None:
     """Add an array, or a container of arrays and their shapes, to a digest by its contents."""
-    if hasattr(value, "indptr"):
+    if is_sparse(value):
+        value = value.tocsr()
         for part in (value.data, value.indices, value.indptr):
             _add(digest, part)
     elif isinstance(value, np.ndarray) and value.dtype != object:

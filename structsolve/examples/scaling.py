@@ -10,6 +10,7 @@ import numpy as np
 from .given import is_sparse, refuse_infinite
 from .packed import Examples
 from .packing import sparsify
+from .shared_rows import SharedRows, Table
 
 KINDS = ("auto", False, True, "std", "max-abs")
 
@@ -111,7 +112,9 @@ def column_scales(nodes: Any) -> tuple[np.ndarray, np.ndarray]:
     """
     if nodes is None or not nodes.shape[0]:
         return np.zeros(0, dtype=np.intp), np.zeros(0)
-    if is_sparse(nodes):
+    if isinstance(nodes, SharedRows):
+        scales = nodes.magnitudes()
+    elif is_sparse(nodes):
         scales = np.zeros(nodes.shape[1])
         np.maximum.at(scales, nodes.indices, np.abs(nodes.data))
     else:
@@ -183,7 +186,10 @@ def scale_columns(examples: Examples, layout: Any, name: str, kind: bool | str) 
     """
     from sklearn.preprocessing import MaxAbsScaler, StandardScaler  # heavy
 
+    if kind == COMMON and isinstance(examples.nodes, SharedRows):
+        return _scale_shared(examples)
     nodes = sparsify(examples.nodes)
+    nodes = nodes.tocsr() if is_sparse(nodes) else nodes
     if nodes is None or layout.node is None:
         raise ValueError(
             f"scale_features is {kind!r}, but nodes of structure {name!r} have no features; leave "
@@ -207,3 +213,14 @@ def scale_columns(examples: Examples, layout: Any, name: str, kind: bool | str) 
     scales = np.asarray(scaler.scale_, dtype=np.float64)
     nodes = scaler.set_output(transform="default").transform(nodes)  # whatever the user's default
     return replace(examples, nodes=nodes, scaling=ColumnScaling(1 / scales, shifts, kind))
+
+
+def _scale_shared(examples: Examples) -> Examples:
+    """Return examples whose nodes share rows of features, all divided by the largest number."""
+    shared, weights = examples.nodes, examples.sample_weight
+    refuse_infinite(shared.rows, np.arange(examples.n + 1))
+    kept = shared.rows if weights is None else shared.rows[weights > 0]
+    factor = 1 / SharedRows(kept, shared.table, shared.constant).magnitudes().max()
+    table = Table(shared.table.matrix * factor)
+    scaling = ColumnScaling(np.full(shared.shape[1], factor), None, COMMON)
+    return replace(examples, nodes=SharedRows(shared.rows, table, shared.constant), scaling=scaling)

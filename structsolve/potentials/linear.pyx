@@ -114,6 +114,12 @@ cdef class LinearPotentials:
         return total + (self.node_gram.nbytes if self.has_gram else 0)
 
     @property
+    def work(self) -> int:
+        """Multiplications of the scores of all examples."""
+        own = (self.nodes, self.node_size), (self.edges, self.edge_size)
+        return sum(rows.nnz * size for rows, size in own if rows is not None)
+
+    @property
     def node_mix(self) -> object:
         """The matrix of a metric along the last axis of the node block, or None."""
         return None

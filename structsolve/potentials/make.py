@@ -6,10 +6,12 @@ from typing import Any
 
 from ..examples.given import packed_bytes
 from ..examples.packed import Examples
+from ..examples.shared_rows import SharedRows
 from .linear import LinearPotentials
 from .mercer import Kernel
 from .mercer_features import MercerRows, kernel_layout
 from .mixed import MixedPotentials
+from .shared import MOST, SharedPotentials
 from .weight_layout import WeightLayout
 
 # Bytes of Gram blocks (kernel values within examples) to keep, per node.
@@ -52,6 +54,8 @@ def linear_potentials(
         If arrays of the examples do not fit the layout, or a feature is not finite.
     """
     examples.check(layout, name)
+    if node_scale is None and node_mix is None and is_shared(examples):
+        return SharedPotentials(examples, layout)
     budget = 0
     if gram:
         duals = 8 * int(examples.offsets[-1]) * layout.node_size
@@ -59,6 +63,20 @@ def linear_potentials(
     if node_mix is not None:
         return MixedPotentials(examples, layout, node_mix, budget)
     return LinearPotentials(examples, layout, budget, node_scale=node_scale)
+
+
+def is_shared(examples: Examples) -> bool:
+    """Return whether nodes share rows of features by a table that the loops take.
+
+    Parameters
+    ----------
+    examples : Examples
+
+    Returns
+    -------
+    bool
+    """
+    return isinstance(examples.nodes, SharedRows) and examples.nodes.table.shape[1] <= MOST
 
 
 def kernel_potentials(

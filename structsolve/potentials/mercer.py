@@ -152,6 +152,7 @@ class Kernel:
         """
         refuse_infinite(X, offsets)
         if is_sparse(X):
+            X = X.tocsr()
             return np.ascontiguousarray(X.toarray(), np.float64) if dense else X.astype(np.float64)
         return np.ascontiguousarray(X, dtype=np.float64)
 

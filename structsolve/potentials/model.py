@@ -11,7 +11,9 @@ from ..examples.given import refuse_infinite, within
 from ..examples.packed import Examples
 from ..utils.arrays import aligned_zeros
 from .linear import LinearPotentials
+from .make import is_shared
 from .mercer import Kernel
+from .shared import SharedPotentials
 from .weight_layout import WeightLayout
 
 # Weights up to LARGE have finite scores for features up to HUGE; with others scores may be as large
@@ -182,7 +184,8 @@ class LinearModel(Model):
             most = MOST_SCORE / float(np.abs(self.weights).max())
             refuse_infinite(examples.nodes, examples.offsets, most=most)
             refuse_infinite(examples.edges, examples.edge_offsets, "edge features", most)
-        return LinearPotentials(examples, layout, n_jobs=n_jobs), self.weights
+        make = SharedPotentials if is_shared(examples) else LinearPotentials
+        return make(examples, layout, n_jobs=n_jobs), self.weights
 
     def attributes(self) -> dict[str, Any]:
         return {"coef_": split_weights(self.space.layout, self.weights)}

@@ -8,6 +8,7 @@ from ..operators cimport Oracle, Parts
 from ..potentials.features cimport FeatureRows, Row
 from ..potentials.linear cimport NODE, SHARED, LinearPotentials, Place
 from ..potentials.mixed cimport MixedPotentials
+from ..potentials.shared cimport SharedPotentials, TableArrays
 from ..surrogates.base cimport Cut, Surrogate
 from ._batches cimport doubles, integers
 from ._loop cimport check_order, first_label
@@ -41,6 +42,7 @@ cdef class OnlineLoop:
     """
 
     cdef LinearPotentials potentials
+    cdef SharedPotentials shared    # the same, or None
     cdef Surrogate surrogate
     cdef Oracle oracle
     cdef Parts parts
@@ -97,9 +99,13 @@ cdef class OnlineLoop:
         self.z, self.theta = doubles(self.dim, owners), doubles(potentials.max_theta, owners)
         self.cut.value, self.cut.index = doubles(most, owners), integers(most, owners)
         self.axis = self.stride = 1
+        self.shared = None
         if isinstance(potentials, MixedPotentials):
             self.axis = (<MixedPotentials>potentials).size
             self.stride = (<MixedPotentials>potentials).stride
+        elif isinstance(potentials, SharedPotentials):
+            self.shared = potentials
+            self.axis, longest = self.shared.table.width, self.shared.rows.max_row_nnz
         most = min(self.dim, most * self.axis * (longest + 1))
         self.g, self.where = doubles(most, owners), <int64_t*>doubles(most, owners)
         self.label = integers(self.parts.layout.max_label, owners)
@@ -198,12 +204,17 @@ cdef class OnlineLoop:
     cdef Py_ssize_t _direction(self, Py_ssize_t i, const Cut* cut) noexcept nogil:
         """g = Phi' p, without its zeros; return their number."""
         cdef Py_ssize_t k, s, first, n = 0
+        cdef const TableArrays* table
         cdef Place place
         self.potentials.add(i, cut.nnz, cut.index, cut.value, 1.0, self.z)
         for k in range(cut.nnz):
             place = self.potentials._place(i, cut.index[k])
             if place.kind == SHARED:
                 n = self._take(place.row, n)
+            elif self.shared is not None:
+                table = &self.shared.table.arrays
+                for s in range(table.starts[place.row], table.starts[place.row + 1]):
+                    n = self._take_row(self.shared.rows, i, table.columns[s], n)
             elif place.kind == NODE:
                 first = self.potentials.node_start + place.col - place.col % self.stride
                 for s in range(first, first + self.axis):

@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 
 from ..examples.given import is_sparse
+from ..examples.shared_rows import SharedRows
 from ..potentials.weight_layout import WeightLayout, moved, with_features
 from .problem import Problem
 
@@ -54,8 +55,13 @@ def features_of(problem: Problem, picks: np.ndarray) -> np.ndarray:
         1 or 0; 1 for all features of dense rows.
     """
     X, layout = problem.examples.nodes, problem.space.layout
-    if layout.node is None or not is_sparse(X):
+    if layout.node is None or not is_sparse(getattr(X, "rows", X)):
         return np.ones(layout.n_features)
+    if isinstance(X, SharedRows):
+        table = np.zeros((X.rows.shape[1] + X.constant, X.table.shape[1]))
+        table[X.rows[picks].indices] = 1.0
+        table[X.rows.shape[1] :] = 1.0
+        return table.ravel()
     mask = np.zeros(layout.n_features)
     mask[X.indices[entries_of(problem, picks)]] = 1.0
     return mask

@@ -97,10 +97,7 @@ def summands(problem):
         1 to 16.
     """
     cdef LinearPotentials potentials = problem.potentials
-    work = sum(features.nnz * size for features, size in (
-        (potentials.nodes, potentials.node_size), (potentials.edges, potentials.edge_size))
-        if features is not None)
-    return int(min(max(work // (8 * max(potentials.dim, 1)), 1), 16, max(problem.n, 1)))
+    return int(min(max(potentials.work // (8 * max(potentials.dim, 1)), 1), 16, max(problem.n, 1)))
 
 
 def partial_sums(problem):

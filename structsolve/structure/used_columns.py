@@ -11,6 +11,7 @@ from scipy import sparse
 
 from ..examples.given import is_sparse
 from ..examples.packed import Examples
+from ..examples.shared_rows import SharedRows
 from ..potentials.weight_layout import moved, with_features
 
 # Share of the columns from which on they are left out or merged.
@@ -45,6 +46,8 @@ def with_used_columns(space: Any, examples: Examples, merge: bool = True) -> tup
     X, n_features = examples.nodes, space.layout.n_features
     if space.layout.node is None or not is_sparse(X):
         return space, examples
+    if isinstance(X, SharedRows):
+        return _with_used_rows(space, examples)
     counts, n = np.bincount(X.indices, minlength=n_features), X.shape[0]
     alone = np.flatnonzero(merge & (counts[X.indices] == 1))
     row = np.searchsorted(X.indptr, alone, side="right") - 1
@@ -83,6 +86,26 @@ def with_used_columns(space: Any, examples: Examples, merge: bool = True) -> tup
     return narrow, replace(examples, nodes=nodes)
 
 
+def _with_used_rows(space: Any, examples: Examples) -> tuple[Any, Examples]:
+    """Leave out columns of rows that nodes share: each of them is in several nodes."""
+    X = examples.nodes
+    if not is_sparse(X.rows):
+        return space, examples
+    used = np.flatnonzero(np.bincount(X.rows.indices, minlength=X.rows.shape[1]))
+    n_used, n_all, C = len(used) + X.constant, X.rows.shape[1] + X.constant, X.table.shape[1]
+    if not n_used or n_used > (1 - UNUSED) * n_all:
+        return space, examples
+    narrow = copy.copy(space)
+    narrow.layout, narrow.whole = with_features(space.layout, n_used * C), space
+    used_all = np.append(used, np.full(int(X.constant), n_all - 1))
+    columns = (used_all[:, None] * C + np.arange(C)).ravel()
+    places = np.ones(len(columns)), columns, np.arange(len(columns) + 1)
+    narrow.column_entries = sparse.csr_matrix(places, shape=(len(columns), n_all * C))
+    narrow.column_norms = np.ones(len(columns))
+    nodes = SharedRows(X.rows[:, used], X.table, X.constant)
+    return narrow, replace(examples, nodes=nodes)
+
+
 def with_all_columns(space: Any, examples: Examples) -> Examples:
     """Return the examples from which these were made; see :func:`with_used_columns`.
 
@@ -100,6 +123,12 @@ def with_all_columns(space: Any, examples: Examples) -> Examples:
     if space.whole is None:
         return examples
     X, entries = examples.nodes, space.column_entries
+    if isinstance(X, SharedRows):
+        C, rows = X.table.shape[1], X.rows
+        index = (entries.indices[::C] // C).astype(rows.indices.dtype)[rows.indices]
+        shape = rows.shape[0], entries.shape[1] // C - X.constant
+        rows = type(rows)((rows.data, index, rows.indptr), shape=shape)
+        return replace(examples, nodes=SharedRows(rows, X.table, X.constant))
     if entries.nnz == entries.shape[0]:
         index = entries.indices.astype(X.indices.dtype)[X.indices]
         nodes = type(X)((X.data, index, X.indptr), shape=(X.shape[0], entries.shape[1]))

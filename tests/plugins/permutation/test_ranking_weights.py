@@ -12,7 +12,10 @@ import structsolve
 from structsolve import ConditionalRiskMinimizer, StructuredSVM
 from structsolve.plugins.permutation import PermutationStructure
 from structsolve.plugins.permutation.choice import PENALTIES, _left_out, _principal, better_weights
-from structsolve.plugins.permutation.degrees import expand, rank_polynomials, smooth_ranks
+from structsolve.plugins.permutation.degrees import rank_polynomials, smooth_ranks
+from structsolve.potentials.calls import score
+from structsolve.potentials.make import linear_potentials
+from structsolve.potentials.shared import SharedPotentials
 from structsolve.testing import check_structure
 
 
@@ -42,14 +45,19 @@ def test_features_of_pairs_give_the_scores(seed, intercept, sparse):
     K, d = int(rng.integers(2, 6)), int(rng.integers(1, 4))
     n = int(rng.integers(1, K))
     X = rng.integers(-1, 2, (int(rng.integers(1, 5)), d)).astype(float)
-    basis = rank_polynomials(K, n)
+    structure, Y = PermutationStructure("ranking", f"rank:{n}"), np.tile(np.arange(K), (len(X), 1))
+    given_ = sp.csr_matrix(X) if sparse else X
+    space, examples = structure.make_space(given_, Y, fit_intercept=intercept)
     w = rng.normal(size=(d + intercept, K, n))
-    features = expand(sp.csr_matrix(X) if sparse else X, K, basis, intercept)
     Z = np.hstack([X, np.ones((len(X), int(intercept)))])
-    expected = np.einsum("if,fkj,rj->ikr", Z, w, basis)
-    assert np.allclose((features @ w.ravel()).reshape(len(X), K, K), expected)
-    features.sort_indices()
-    assert features.has_canonical_format
+    expected = np.einsum("if,fkj,rj->ikr", Z, w, rank_polynomials(K, n))
+    scores = examples.nodes.tocsr() @ w.ravel()
+    assert np.allclose(scores.reshape(len(X), K, K), expected)
+    potentials = linear_potentials(space.layout, examples, "ranking", True)
+    assert isinstance(potentials, SharedPotentials)
+    padded = np.append(w.ravel(), np.zeros(potentials.dim - w.size))
+    for i in range(len(X)):
+        assert np.allclose(score(potentials, i, padded, 2.0), 2 * expected[i].ravel())
 
 
 @pytest.mark.parametrize("weights", ["scores", "rank:2"])

@@ -32,6 +32,7 @@ from structsolve.plugins.mrf.relaxation._tree_reweighted import TreeReweightedSu
 from structsolve.plugins.mrf.tables._model import GraphModel
 from structsolve.potentials.mixed import MixedPotentials
 from structsolve.potentials.model import LinearModel
+from structsolve.potentials.shared import SharedPotentials
 from structsolve.solvers.run import Start
 from structsolve.structure import calls
 from structsolve.structure.ask import (
@@ -215,6 +216,10 @@ def _alone() -> list[Any]:
     ]
     space, examples = chains()
     mixed = MixedPotentials(examples, space.layout, np.eye(space.layout.node.shape[-1]))
+    ranks, rankings = structsolve.get_structure("permutation", weights="scores").make_space(
+        [[1.0], [2.0]], [[0, 1, 2], [2, 0, 1]]
+    )
+    shared = SharedPotentials(rankings, ranks.layout)
     for kind, bind in (
         (DirectBest, ask_power(space, "kbest")),
         (DirectMarginals, ask_projection(space, "entropy")),
@@ -230,7 +235,7 @@ def _alone() -> list[Any]:
     trees = SpanningTrees(shape)
     relaxed = TreeReweightedSums(trees, graph_plans(shape, layout, 0.0), shape, layout)
     return [
-        *short, graph, trees, relaxed, mixed,
+        *short, graph, trees, relaxed, mixed, shared, rankings.nodes.table.native,
         CutNetwork(3, [[0, 1], [1, 2]]), model, ExactSearch(model), tree,
         tree.sums, Names(), Numbering(Names()), Masks(chain, {}),
         Masks(rows, {"node": np.zeros((6, 3))}),
