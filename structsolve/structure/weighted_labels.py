@@ -112,6 +112,11 @@ def split_weights(Y: Any, offsets: np.ndarray) -> tuple[Any, np.ndarray | None]:
             parts.append(y)
             weights.append(np.ones(size))
             continue
+        if hasattr(y.labels, "keys") or hasattr(y.labels, "nodes"):
+            raise ValueError(
+                f"y, example {i}: WeightedLabels hold labels by node, expected a sequence of "
+                "labels, as of weights, in the order of the nodes of the graph"
+            )
         given = node_weights(y, i)
         if given.shape != (size,):
             raise ValueError(
