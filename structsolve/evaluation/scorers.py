@@ -6,7 +6,6 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
-
 from structsolve import registry
 from structsolve.structure.pack import pack, structure_of
 from structsolve.structure.weighted_labels import WeightedLabels
