@@ -36,7 +36,7 @@ class PartTargets:
     ------
     ValueError
         If the loss is not linear in the indicators of both labels, or examples differ in their
-        numbers of nodes or edges (the first is named).
+        numbers of nodes or edges, or in weights of nodes (the first is named).
     """
 
     def __init__(self, space: Any, examples: Examples, loss: Any):
@@ -51,6 +51,16 @@ class PartTargets:
             "example 0 has {}; expected examples of one shape: parts of different nodes cannot be "
             "averaged",
         )
+        weights = examples.topology.get("node_weights")
+        if weights is not None:
+            rows = weights.reshape(examples.n, -1)
+            other = np.flatnonzero((rows != rows[0]).any(axis=1))
+            if other.size:
+                raise ValueError(
+                    f"y, example {other[0]}: found other weights of nodes than in example 0, "
+                    "expected the same in all: labels of different weights have no average; take "
+                    "StructuredSVM"
+                )
         if not self.loss.has_costs:
             raise ValueError(
                 f"loss {loss!r} of structure {space.structure.name!r} is not linear in the parts "

@@ -291,6 +291,8 @@ def token_score(
     if sample_weight is not None:
         weights = check_weights(sample_weight, lengths.size)[owner]
     if nodes is not None:
+        if not nodes.any():
+            raise ValueError("y_true weighs nothing: the weights of all nodes are 0")
         if metric == "sequence-accuracy":
             wrong = np.bincount(owner[(true != pred) & (nodes > 0)], minlength=lengths.size)
             return float(np.average(wrong == 0, weights=sample_weight))

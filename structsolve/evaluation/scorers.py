@@ -150,7 +150,9 @@ class ByLabels(Weighted):
         float
         """
         model, _ = final_model(estimator)
-        structure = structure_of(model)
+        structure, weights = structure_of(model), None
+        if getattr(structure, "void", None) is not None or unweighted(y)[1] is not None:
+            weights = node_weights_of(model, final_model(estimator, X)[1], y)
         whole = self.name == "sequence-accuracy"
         if not whole and any(getattr(one, "label_sets", False) for one in (structure, model)):
             scorer = registry.default().make("metrics", f"label-sets:{self.name}")
@@ -173,7 +175,6 @@ class ByLabels(Weighted):
                 for own, one in zip(true, answers, strict=True)
             ]
         true, pred = in_sequence(true, answers)
-        weights = node_weights_of(model, final_model(estimator, X)[1], y)
         if weights is not None:
             true = [WeightedLabels(*both) for both in zip(true, weights, strict=True)]
         return token_score(true, pred, self.name, **given)

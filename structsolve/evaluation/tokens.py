@@ -117,7 +117,8 @@ def unweighted(Y: Any) -> tuple[Any, NDArray[np.float64] | None]:
         WeightedLabels(y.labels, np.ravel(y.weights)) if isinstance(y, WeightedLabels) else y
         for y in Y
     ]
-    sizes = [np.size([*(y.labels if isinstance(y, WeightedLabels) else y)]) for y in flat]
+    parts = [y.labels if isinstance(y, WeightedLabels) else y for y in flat]
+    sizes = [sum(map(np.size, y)) if hasattr(y, "__iter__") else 1 for y in parts]
     return split_weights(flat, np.cumsum([0, *sizes]))
 
 
@@ -134,7 +135,8 @@ def node_weights_of(model: Any, X: Any, y: Any) -> list[NDArray[np.float64]] | N
     -------
     list of ndarray, or None
     """
-    if getattr(structure_of(model), "void", None) is None and unweighted(y)[1] is None:
+    structure = structure_of(model)
+    if structure is None or (getattr(structure, "void", None) is None and unweighted(y)[1] is None):
         return None
     examples = pack(model.space_, X, y, unseen="extra")
     weights = examples.topology.get("node_weights")
