@@ -67,7 +67,7 @@ class PartTargets:
                 "of both labels, so that a weighted sum of it cannot be minimised by the "
                 f"structure's oracle; {loss_advice(space, self.layout, lambda one: one.has_costs)}"
             )
-        self.size = space.layout.theta_size(*self.sizes)
+        self.size = space.layout.theta_size(*self.sizes[:2])
         parts = ask_parts(space)(self.layout)
         data, indices, indptr = encoded(parts, examples.labels)
         if indices.size and (indices.min() < 0 or indices.max() >= self.size):
@@ -321,10 +321,16 @@ def _check_state(arrays: dict[str, np.ndarray]) -> None:
 
 
 def _counts(examples: Examples) -> list[tuple[str, np.ndarray]]:
-    """Return the numbers of nodes and of edges of each example."""
+    """Return the numbers of nodes and of edges of each example, and what else its shape is."""
     none = np.zeros(1, dtype=np.int64)
-    offsets = {"nodes": examples.offsets, "edges": examples.edge_offsets}
-    return [(name, none if o is None else np.diff(o)) for name, o in offsets.items()]
+    offsets = {
+        "nodes": examples.offsets,
+        "edges": examples.edge_offsets,
+        "parts of a label": examples.label_offsets,
+    }
+    counts = [(name, none if o is None else np.diff(o)) for name, o in offsets.items()]
+    shapes = examples.topology.get("shapes")  # of pictures and maps
+    return counts if shapes is None else [*counts, ("rows", np.asarray(shapes)[:, 0])]
 
 
 def _refuse_sizes(counts: list[tuple[str, np.ndarray]], expected: Any, reason: str) -> None:
