@@ -311,7 +311,8 @@ def as_mapping(given: Any) -> Any:
     Returns
     -------
     dict or object
-        ``{node: list of children}`` of graphs, mappings and hierarchies; anything else unchanged.
+        ``{node: list of children}`` of graphs, mappings and hierarchies; data frames as arrays;
+        anything else unchanged.
     """
     if hasattr(given, "successors"):
         return {node: list(given.successors(node)) for node in given}
@@ -322,7 +323,7 @@ def as_mapping(given: Any) -> Any:
         }
     if isinstance(given, Mapping):
         return {node: list(children) for node, children in given.items()}
-    return given
+    return np.asarray(given) if hasattr(given, "__array__") else given  # data frames too
 
 
 def intervals(
@@ -395,17 +396,19 @@ def _read(given: Any) -> tuple[list[Any], list[tuple[Any, Any]]]:
             "a table of levels, from which it is learned"
         )
     try:
-        pairs = np.asarray(given)
+        # NumPy makes strings of numbers beside strings.
+        pairs = np.asarray(given, None if hasattr(given, "__array__") else object)
     except ValueError as error:
         raise ValueError(f"hierarchy: not an array of edges ({error})") from None
     if pairs.size == 0:
         return [], []
-    if pairs.ndim != 2 or pairs.shape[1] != 2 or pairs.dtype.kind not in "iuUS":
+    if pairs.ndim != 2 or pairs.shape[1] != 2 or pairs.dtype.kind not in "iuUSO":
         raise ValueError(
             f"hierarchy: found an array of shape {pairs.shape} and dtype {pairs.dtype}, expected "
             "edges (parent, child) of shape (m, 2), all names or all integers"
         )
-    return np.unique(pairs).tolist(), [(p, c) for p, c in pairs.tolist()]
+    names = _as_names(pairs.ravel().tolist())
+    return np.unique(names).tolist(), [(p, c) for p, c in pairs.tolist()]
 
 
 def _kind(given: Any) -> str:

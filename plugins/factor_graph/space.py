@@ -22,6 +22,7 @@ from structsolve.plugins.mrf.tables.graphs import (
 from structsolve.potentials.weight_layout import Block, WeightLayout
 from structsolve.structure.base import Structure
 from structsolve.structure.node_space import NodeSpace
+from structsolve.structure.weighted_labels import split_weights, weigh_nodes
 from structsolve.utils.params import check_choice, parameters
 
 TABLES = ("shared", "per-factor")
@@ -115,6 +116,7 @@ class FactorGraphStructure(Structure):
         else:
             arities = set(np.diff(examples.topology["member_at"]).tolist())
         states = check_states(self.n_states, None if scopes is None else n_nodes)
+        Y, weights = split_weights(Y, examples.offsets)
         flat = labels.flatten(Y, examples.offsets)
         if states is None:
             names = labels.learn_classes(flat, classes)
@@ -124,6 +126,7 @@ class FactorGraphStructure(Structure):
         space = FactorGraphSpace(
             self, names, scopes, states, n_nodes, columns, arities=sorted(arities)
         )
+        weigh_nodes(examples, weights)
         return space, space.label(examples, Y, flat)
 
     def score_space(self, classes: Any = None, edge: bool = False) -> FactorGraphSpace:

@@ -38,7 +38,7 @@ from structsolve.solvers.checkpoint import Checkpoint
 from structsolve.solvers.choose import choose_solver
 from structsolve.solvers.driver import Outcome
 from structsolve.solvers.problem import Problem
-from structsolve.solvers.run import Start, relative_gap
+from structsolve.solvers.run import Start, relative_gap, started
 from structsolve.structure.base import Space
 from structsolve.structure.pack import learn_space
 from structsolve.utils.params import check_choice, check_count
@@ -346,7 +346,7 @@ class LatentSVM(HiddenPredictionMixin, StructuredSVM):
         def begin(w: np.ndarray | None, tol: float) -> Any:
             start = Start(problem, self.alpha_, rng, jobs, w, tol)
             self.solver_ = choose_solver(solver, problem)
-            return self.solver_.start(start)
+            return started(self.solver_, start)
 
         def inner(run: Any, tol: float) -> Outcome:
             outcome = self._drive(run, data.held_out, fingerprint, tol, file)

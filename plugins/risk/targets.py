@@ -36,7 +36,7 @@ class PartTargets:
     ------
     ValueError
         If the loss is not linear in the indicators of both labels, or examples differ in their
-        numbers of nodes or edges (the first is named).
+        numbers of nodes or edges, or in weights of nodes (the first is named).
     """
 
     def __init__(self, space: Any, examples: Examples, loss: Any):
@@ -51,13 +51,23 @@ class PartTargets:
             "example 0 has {}; expected examples of one shape: parts of different nodes cannot be "
             "averaged",
         )
+        weights = examples.topology.get("node_weights")
+        if weights is not None:
+            rows = weights.reshape(examples.n, -1)
+            other = np.flatnonzero((rows != rows[0]).any(axis=1))
+            if other.size:
+                raise ValueError(
+                    f"y, example {other[0]}: found other weights of nodes than in example 0, "
+                    "expected the same in all: labels of different weights have no average; take "
+                    "StructuredSVM"
+                )
         if not self.loss.has_costs:
             raise ValueError(
                 f"loss {loss!r} of structure {space.structure.name!r} is not linear in the parts "
                 "of both labels, so that a weighted sum of it cannot be minimised by the "
                 f"structure's oracle; {loss_advice(space, self.layout, lambda one: one.has_costs)}"
             )
-        self.size = space.layout.theta_size(*self.sizes)
+        self.size = space.layout.theta_size(*self.sizes[:2])
         parts = ask_parts(space)(self.layout)
         data, indices, indptr = encoded(parts, examples.labels)
         if indices.size and (indices.min() < 0 or indices.max() >= self.size):
@@ -311,10 +321,16 @@ def _check_state(arrays: dict[str, np.ndarray]) -> None:
 
 
 def _counts(examples: Examples) -> list[tuple[str, np.ndarray]]:
-    """Return the numbers of nodes and of edges of each example."""
+    """Return the numbers of nodes and of edges of each example, and what else its shape is."""
     none = np.zeros(1, dtype=np.int64)
-    offsets = {"nodes": examples.offsets, "edges": examples.edge_offsets}
-    return [(name, none if o is None else np.diff(o)) for name, o in offsets.items()]
+    offsets = {
+        "nodes": examples.offsets,
+        "edges": examples.edge_offsets,
+        "parts of a label": examples.label_offsets,
+    }
+    counts = [(name, none if o is None else np.diff(o)) for name, o in offsets.items()]
+    shapes = examples.topology.get("shapes")  # of pictures and maps
+    return counts if shapes is None else [*counts, ("rows", np.asarray(shapes)[:, 0])]
 
 
 def _refuse_sizes(counts: list[tuple[str, np.ndarray]], expected: Any, reason: str) -> None:

@@ -13,7 +13,7 @@ from typing import Any
 import structsolve
 from structsolve.cli import messages, output
 from structsolve.cli.formats import check_format, guess, parameters, reads, settings
-from structsolve.cli.options import UsageError, check_outputs, class_weight, reader_options, refuse
+from structsolve.cli.options import UsageError, check_outputs, class_weight, reader_options
 from structsolve.cli.outside import (
     ask_scores,
     families,
@@ -51,7 +51,7 @@ def fit(args: argparse.Namespace) -> None:
     params, selecting = settings(format, reader_options(args))
     brings = getattr(reads(format), "brings", ())
     models.check_options(args, brings)
-    models.check_data_options(args, format)
+    models.check_data_options(args, format, selecting)
     if params is not None:
         params = _reader_params(args, format, params)
     # The data may contain the structure's parameters.
@@ -106,9 +106,6 @@ def fit(args: argparse.Namespace) -> None:
 def _reader_params(args: argparse.Namespace, format: str, params: dict[str, Any]) -> dict[str, Any]:
     """Return the reader's parameters: those of ``--option``, and of options of their own."""
     own = getattr(formats().get(format), "OWN", ())
-    for name in own:
-        if params.get(name) is not None:
-            refuse(args, f" and --option {name}: expected one of them", name)
     params = {**{name: getattr(args, name) for name in own}, **params}
     if params.get("structure") is not None:
         raise UsageError("--option structure: give --structure NAME")

@@ -63,6 +63,18 @@ def _structure_with(param: str, args: argparse.Namespace) -> str:
     return str(name)
 
 
+def _behind(args: argparse.Namespace, option: str) -> dict[str, Any]:
+    """Parameters behind a name, as of ``dag:labels=closed``; refuse those that options set, too."""
+    text = getattr(args, option) or ""
+    named = registry.default().split(f"{option}s", text)[2]
+    for name in named:
+        flag = "no_intercept" if name == "fit_intercept" else name
+        if flag in args.given or getattr(args, flag, None) is True:
+            told = flag.replace("_", "-")
+            raise UsageError(f"--{told} and --{option} {text}: expected one of them")
+    return named
+
+
 def file_format(args: argparse.Namespace) -> str | None:
     """Return the format that the structure requires, unless the file's holds any structure.
 
@@ -217,6 +229,8 @@ def check_options(args: argparse.Namespace, brings: Sequence[str] = ()) -> None:
             raise UsageError(f"structure {args.structure} needs --{param} FILE")
     if args.hierarchy is not None and args.network is not None:
         raise UsageError("--hierarchy and --network: expected one of them")
+    named = _behind(args, "structure")
+    args.labels, args.close = named.get("labels", args.labels), named.get("close", args.close)
     class_weight(args.class_weight)
     if args.alphas is not None and args.alpha is not None:
         raise UsageError("--alpha and --alphas: expected one of them")
@@ -242,7 +256,7 @@ def check_options(args: argparse.Namespace, brings: Sequence[str] = ()) -> None:
         families()[args.estimator].check(args, given)
 
 
-def check_data_options(args: argparse.Namespace, format: str) -> None:
+def check_data_options(args: argparse.Namespace, format: str, selecting: dict[str, Any]) -> None:
     """Refuse options that do not apply to the data's format.
 
     Parameters
@@ -250,6 +264,8 @@ def check_data_options(args: argparse.Namespace, format: str) -> None:
     args : Namespace
         Options of ``fit``.
     format : str
+    selecting : dict
+        Parameters that choose examples, see :func:`settings`.
 
     Raises
     ------
@@ -264,6 +280,11 @@ def check_data_options(args: argparse.Namespace, format: str) -> None:
         refuse(args, f" is for svmlight data; found {format}", "zero_based")
     if getattr(reads(format), "named_features", False):
         refuse(args, f" is for data with numbers; found {format}", "missing")
+    if args.validation or args.validation_split:
+        text = "selects examples of the data, not those to validate with: `structsolve convert`"
+        for name in ("where", "rows"):
+            if selecting.get(name) is not None:
+                raise UsageError(f"--{name} {text} writes the ones wanted to a file")
     if args.validation_split and "split" not in parameters(reads(format)):
         raise UsageError(f"--validation-split: {format} data have no named parts")
 
@@ -365,6 +386,9 @@ def _class_named(args: argparse.Namespace) -> tuple[str, Any]:
 def _make_named(args: argparse.Namespace, structure: Any) -> Any:
     """Make an estimator of a plugin: it takes the options whose parameters it has."""
     name, estimator = _class_named(args)
+    named = _behind(args, "estimator")
+    if "structure" in named:
+        raise UsageError(f"--estimator {args.estimator}: give --structure NAME")
     takes = inspect.signature(estimator).parameters
     text = f": --estimator {name} has no such parameter"
     if args.validation or args.validation_split:
@@ -388,4 +412,5 @@ def _make_named(args: argparse.Namespace, structure: Any) -> Any:
     else:
         refuse(args, text, "no_intercept")
     given |= {"verbose": verbosity(args)} if "verbose" in takes else {}
+    given = {name: value for name, value in given.items() if name not in named}
     return registry.default().make("estimators", args.estimator, **given)

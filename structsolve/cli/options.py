@@ -144,6 +144,9 @@ def reader_options(args: Any) -> dict[str, Any]:
         name, equals, word = text.partition("=")
         if not equals or not name.isidentifier() or not word:
             raise UsageError(f"--option {text!r}: expected NAME=VALUE, such as group=3")
+        if name in args.given:
+            flag = name.replace("_", "-")
+            raise UsageError(f"--{flag} and --option {name}: expected one of them")
         if given.get(name) is not None:
             raise UsageError(f"--option {text!r}: {name} is given twice")
         given[name] = value_of(word)

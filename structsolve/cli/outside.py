@@ -322,7 +322,7 @@ def owner_of(error: BaseException) -> str | None:
 def _refuse_taken(parser: argparse.ArgumentParser) -> None:
     """Refuse options that take the place of what the shell sets, and help that cannot be shown."""
     for action in parser._actions:
-        if action.dest in ("run", "default_of", "of_scores"):
+        if action.dest in ("run", "default_of", "given", "of_scores"):
             name = (action.option_strings or [action.dest])[0]
             raise ValueError(f"{name}: the shell has its own {action.dest!r}; give it a dest")
     parser.format_help()

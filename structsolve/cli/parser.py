@@ -13,8 +13,22 @@ from structsolve.utils.suggest import ELSEWHERE, did_you_mean
 ORACLE = "lp, ilp or cvxpy:SOLVER replaces the structure's decoder"
 
 
+class _Store(argparse._StoreAction):
+    """Stores a value and that it was given, at its default, too."""
+
+    def __call__(self, parser: Any, namespace: Any, *given: Any) -> None:
+        super().__call__(parser, namespace, *given)
+        namespace.given = {*namespace.given, self.dest}
+
+
 class Parser(argparse.ArgumentParser):
     """An argument parser whose errors are one line."""
+
+    def __init__(self, **options: Any) -> None:
+        super().__init__(**options)
+        for name in (None, "store"):
+            self.register("action", name, _Store)
+        self.set_defaults(given=frozenset())
 
     def error(self, message: str) -> NoReturn:
         """Raise a UsageError; do not print the usage and exit.

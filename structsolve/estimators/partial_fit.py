@@ -8,6 +8,7 @@ from .. import registry
 from ..examples.given import listed
 from ..solvers.choose import choose_solver
 from ..solvers.driver import drive
+from ..solvers.run import started
 from ..structure.pack import pack
 from .common import OnlyIf
 from .fitting import description_of
@@ -83,7 +84,7 @@ class PartialFitMixin:
             start = stream_start(self, problem)
             self.solver_ = choose_solver(solver, problem)
             self.alpha_: float = start.alpha
-            run = self.solver_.start(start)
+            run = started(self.solver_, start)
             run.streams = True
         else:
             run = self._stream[1]

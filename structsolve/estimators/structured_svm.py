@@ -359,8 +359,6 @@ class StructuredSVM(AlphaPathMixin, PartialFitMixin, ProblemMixin, FittedMixin, 
         tol: float | None = None,
         checkpoint: Checkpoint | None = None,
     ) -> Outcome:
-        if not hasattr(run, "given"):
-            raise TypeError(f"{self.solver_!r}: start() returned {run!r}, expected a Run")
         problem, check = run.given.problem, None
         if held_out is not None:
             examples, dense = held_out

@@ -25,7 +25,7 @@ from structsolve.utils.lazy import moved
 from structsolve.utils.params import check_choice
 from structsolve.utils.values import equal, is_whole
 
-from .tokens import Labels, paired
+from .tokens import Labels, paired, unweighted
 
 __all__ = ["TokenReport", "hamming_loss", "make_token_scorer", "sequence_error", "token_report"]
 
@@ -228,7 +228,8 @@ def make_token_scorer(
     -------
     callable
         ``scorer(estimator, X, Y, sample_weight=None) -> float``, greater is better; it can be
-        pickled. A weight of an example is that of each of its tokens.
+        pickled. A weight of an example is that of each of its tokens; Y may have
+        :class:`~structsolve.WeightedLabels`.
 
     Examples
     --------
@@ -271,11 +272,12 @@ def token_score(
     -------
     float
     """
+    y_true, nodes = unweighted(y_true)
     if getattr(y_pred, "ndim", 0) == 1 and y_pred.dtype != object:
         if getattr(y_true, "shape", ())[1:] == (1,):  # a column, which fit and score take, too
             y_true = np.asarray(y_true).ravel()
         y_true, y_pred = ([[one] for one in y] for y in (y_true, y_pred))  # a class a row
-    if metric == "sequence-accuracy":
+    if metric == "sequence-accuracy" and nodes is None:
         whole = _are_single(y_true) and _are_single(y_pred)
         if whole or _are_structured(y_true) or _are_structured(y_pred):
             return share_equal(y_true, y_pred, sample_weight)
@@ -284,9 +286,19 @@ def token_score(
     if isinstance(y_pred, list) and any(getattr(one, "ndim", 1) > 1 for one in y_pred):
         y_true, y_pred = _pixels(y_true, y_pred)
     true, pred, lengths = paired(y_true, y_pred)
+    owner = np.repeat(np.arange(lengths.size), lengths)
     weights = None
     if sample_weight is not None:
-        weights = np.repeat(check_weights(sample_weight, lengths.size), lengths)
+        weights = check_weights(sample_weight, lengths.size)[owner]
+    if nodes is not None:
+        if not nodes.any():
+            raise ValueError("y_true weighs nothing: the weights of all nodes are 0")
+        if metric == "sequence-accuracy":
+            wrong = np.bincount(owner[(true != pred) & (nodes > 0)], minlength=lengths.size)
+            return float(np.average(wrong == 0, weights=sample_weight))
+        kept = nodes > 0
+        weights = nodes[kept] if weights is None else (nodes * weights)[kept]
+        true, pred = true[kept], pred[kept]
     if metric == "accuracy":
         return float(np.average(true == pred, weights=weights))
     average, figure = metric.split("-")

@@ -6,14 +6,13 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
-import numpy as np
-
 from structsolve import registry
 from structsolve.structure.pack import pack, structure_of
+from structsolve.structure.weighted_labels import WeightedLabels
 from structsolve.utils.suggest import did_you_mean
 
 from .metrics import TOKEN_METRICS, share_equal, token_score
-from .tokens import in_sequence, without_void
+from .tokens import in_sequence, node_weights_of, unweighted
 
 __all__ = ["get_scorer", "get_scorer_names"]
 
@@ -151,7 +150,9 @@ class ByLabels(Weighted):
         float
         """
         model, _ = final_model(estimator)
-        structure = structure_of(model)
+        structure, weights = structure_of(model), None
+        if getattr(structure, "void", None) is not None or unweighted(y)[1] is not None:
+            weights = node_weights_of(model, final_model(estimator, X)[1], y)
         whole = self.name == "sequence-accuracy"
         if not whole and any(getattr(one, "label_sets", False) for one in (structure, model)):
             scorer = registry.default().make("metrics", f"label-sets:{self.name}")
@@ -166,11 +167,16 @@ class ByLabels(Weighted):
             y, answers = (examples.labels for examples in both)
         if (name := getattr(structure, "node_labels", None)) is not None:  # of networkx graphs
             y = [dict(one.nodes(data=name)) if hasattr(one, "nodes") else one for one in y]
-        sides: Any = in_sequence(y, answers)
-        if getattr(structure, "void", None) is not None:
-            rows = ([np.array(one, dtype=object).ravel() for one in side] for side in sides)
-            sides = without_void(model, final_model(estimator, X)[1], y, *rows)
-        true, pred = sides
+        true = unweighted(y)[0]
+        if isinstance(answers, list) and len(answers) == len(true):
+            # Graphs with named nodes, whose labels may be sequences in their order.
+            answers = [
+                [*one.values()] if isinstance(one, dict) and not isinstance(own, dict) else one
+                for own, one in zip(true, answers, strict=True)
+            ]
+        true, pred = in_sequence(true, answers)
+        if weights is not None:
+            true = [WeightedLabels(*both) for both in zip(true, weights, strict=True)]
         return token_score(true, pred, self.name, **given)
 
 

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from itertools import chain, compress, pairwise
+from itertools import chain, compress
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from structsolve.structure.pack import pack, structure_of
+from structsolve.structure.weighted_labels import WeightedLabels, split_weights
 from structsolve.utils.suggest import a_type
 
 Labels = Sequence[Any] | NDArray[Any]
@@ -56,7 +57,7 @@ def paired(
 
 
 def in_sequence(y_true: Any, y_pred: Any) -> tuple[Any, Any]:
-    """Return labels by node, which are dicts, as sequences; leave others unchanged.
+    """Return labels by node, which are dicts, as sequences in the order of predictions.
 
     Parameters
     ----------
@@ -75,7 +76,7 @@ def in_sequence(y_true: Any, y_pred: Any) -> tuple[Any, Any]:
     Examples
     --------
     >>> in_sequence([{"u": 1, "v": 2}], [{"v": 3, "u": 4}])
-    ([[1, 2]], [[4, 3]])
+    ([[2, 1]], [[3, 4]])
     """
     both = [y_true, y_pred]
     if not all(isinstance(Y, (list, tuple)) for Y in both) or len(y_true) != len(y_pred):
@@ -91,9 +92,55 @@ def in_sequence(y_true: Any, y_pred: Any) -> tuple[Any, Any]:
                     f"example {i}: y_true is {true!r:.60} and y_pred {pred!r:.60}; expected dicts "
                     "of the labels of the same nodes"
                 )
-            pairs[i] = [*true.values()], [pred[node] for node in true]
+            pairs[i] = [true[node] for node in pred], [*pred.values()]
     both = [*map(list, zip(*pairs, strict=True))]
     return both[0], both[1]
+
+
+def unweighted(Y: Any) -> tuple[Any, NDArray[np.float64] | None]:
+    """Return labels without weights of nodes, and the weights of all nodes.
+
+    Parameters
+    ----------
+    Y : sequence of labels
+        Entries may be :class:`~structsolve.WeightedLabels`; else `Y` is unchanged.
+
+    Returns
+    -------
+    Y : sequence of labels
+    weights : ndarray of shape (n_nodes,), or None
+    """
+    listed = Y if isinstance(Y, (list, tuple, np.ndarray)) else ()
+    if not any(isinstance(y, WeightedLabels) for y in listed):
+        return Y, None
+    flat = [
+        WeightedLabels(y.labels, np.ravel(y.weights)) if isinstance(y, WeightedLabels) else y
+        for y in Y
+    ]
+    parts = [y.labels if isinstance(y, WeightedLabels) else y for y in flat]
+    sizes = [sum(map(np.size, y)) if hasattr(y, "__iter__") else 1 for y in parts]
+    return split_weights(flat, np.cumsum([0, *sizes]))
+
+
+def node_weights_of(model: Any, X: Any, y: Any) -> list[NDArray[np.float64]] | None:
+    """Return the weights of the nodes of each example, 0 at void ones; None if all are 1.
+
+    Parameters
+    ----------
+    model : estimator
+        Fitted.
+    X, y : as for its ``fit``
+
+    Returns
+    -------
+    list of ndarray, or None
+    """
+    structure = structure_of(model)
+    if structure is None or (getattr(structure, "void", None) is None and unweighted(y)[1] is None):
+        return None
+    examples = pack(model.space_, X, y, unseen="extra")
+    weights = examples.topology.get("node_weights")
+    return None if weights is None else np.split(weights, examples.offsets[1:-1])
 
 
 def without_void(model: Any, X: Any, y: Any, *labels: list[Any]) -> list[list[Any]]:
@@ -112,17 +159,10 @@ def without_void(model: Any, X: Any, y: Any, *labels: list[Any]) -> list[list[An
     list
         One for each of ``labels``.
     """
-    if getattr(structure_of(model), "void", None) is None:
-        return [*labels]
-    examples = pack(model.space_, X, y, unseen="extra")
-    weights = examples.topology.get("node_weights")
+    weights = node_weights_of(model, X, y)
     if weights is None:
         return [*labels]
-    bounds = [*pairwise(examples.offsets.tolist())]
-    return [
-        [[*compress(row, weights[a:b])] for row, (a, b) in zip(rows, bounds, strict=True)]
-        for rows in labels
-    ]
+    return [[[*compress(row, w)] for row, w in zip(rows, weights, strict=True)] for rows in labels]
 
 
 def check_kinds(one: Any, other: Any, name: str = "y_true", beside: str = "y_pred") -> None:
@@ -195,11 +235,17 @@ def flatten(sequences: Sequence[Labels], name: str) -> tuple[NDArray[Any], NDArr
     sequences = list(sequences)
     for i, one in enumerate(sequences):
         if (
-            isinstance(one, (str, bytes, dict))
+            isinstance(one, (str, bytes, dict, WeightedLabels))
             or not hasattr(one, "__len__")
             or getattr(one, "ndim", 1) != 1
         ):
             shown = repr(one) if len(repr(one)) < 60 else a_type(one)
+            if isinstance(one, WeightedLabels):
+                raise ValueError(
+                    f"{name}[{i}] is WeightedLabels; expected labels alone: pass those of every "
+                    "example (y.labels), or take a score by token, which counts the weights "
+                    "(get_scorer)"
+                )
             raise ValueError(
                 f"{name}[{i}] is {shown}; expected a sequence of labels.  Wrap a single sequence "
                 "as [labels]; for one label per example use sklearn.metrics"

@@ -14,14 +14,14 @@ from ..utils.csr_arrays import csr_from_arrays, csr_to_arrays
 from .linear import LinearPotentials
 from .mercer import Kernel, given_dense, node_namer
 from .mercer_features import split_block
-from .model import Model, refuse_nan
+from .model import Coef, Model, refuse_nan
 from .weight_layout import WeightLayout
 
 # Bytes of kernel values between new nodes and support vectors to hold at a time.
 PREDICTION_BYTES = 1 << 25
 
 
-class KernelCoef(dict):
+class KernelCoef(Coef):
     """Weights by block name; the error for a missing block gives the reason."""
 
     def __missing__(self, name: str) -> Any:

@@ -21,6 +21,18 @@ from .weight_layout import WeightLayout
 LARGE, MOST_SCORE = 1e200, 1e300
 
 
+class Coef(dict):
+    """Weights by block name; scikit-learn's selectors, which want an array, are told what to do."""
+
+    @property
+    def ndim(self) -> int:
+        """Missing, with the reason."""
+        raise AttributeError(
+            "coef_ is a dict of arrays, from which features are selected by importance_getter="
+            "structsolve.features.importances.feature_importances"
+        )
+
+
 class Model:
     """The model by which a fitted estimator predicts.
 
@@ -188,7 +200,7 @@ class LinearModel(Model):
         return make(examples, layout, n_jobs=n_jobs), self.weights
 
     def attributes(self) -> dict[str, Any]:
-        return {"coef_": split_weights(self.space.layout, self.weights)}
+        return {"coef_": Coef(split_weights(self.space.layout, self.weights))}
 
     def to_arrays(self) -> dict[str, np.ndarray]:
         return split_weights(self.space.layout, self.weights)

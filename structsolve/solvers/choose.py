@@ -24,7 +24,7 @@ from .gbcfw import GBCFW, has_segments
 from .lbfgs import LBFGS
 from .passes import subgradient, surrogate_bounds
 from .problem import Problem
-from .run import Run, Start
+from .run import Run, Start, started
 from .separate import groups_of
 from .smoothing import Smoothing, soft_margin
 
@@ -246,7 +246,7 @@ def begin(solver: Solver, start: Start, asked: Solver, *, alone: bool = False) -
     problem = start.problem
     default = isinstance(asked, Auto) and asked.get_params() == Auto().get_params()
     if alone or not default or holds_marginals(problem.examples):
-        return solver.start(start)
+        return started(solver, start)
 
     def find() -> list[Solver]:
         return [one for one in _closers(problem) if type(one) is not type(solver)]

@@ -12,7 +12,7 @@ import numpy as np
 
 from .base import Solver
 from .relay import Handed
-from .run import Start, record_of, relative_gap
+from .run import Start, record_of, relative_gap, started
 
 logger = logging.getLogger("structsolve.solvers")
 
@@ -38,7 +38,7 @@ class ClosingRun(Handed):
 
     def __init__(self, first: Solver, find: Callable[[], list[Solver]], start: Start):
         self.given, self.solver = start, first
-        self.run: Any = first.start(start)
+        self.run: Any = started(first, start)
         self.first, self.find = (first, self.run), find
         self.left: list[Solver] | None = None  # those that have not run, once they are found
         # The least primal of runs that have ended, and its weights; what the present run has told,
@@ -87,7 +87,7 @@ class ClosingRun(Handed):
         self.told = np.inf
         if self.left:
             self.solver = self.left.pop(0)
-            self.run = self.solver.start(replace(self.given, w=self.kept_w.copy()))
+            self.run = started(self.solver, replace(self.given, w=self.kept_w.copy()))
         else:
             self.solver, self.run = self.first
         logger.info("after pass %d %r goes on from the best weights", self.passes, self.solver.name)

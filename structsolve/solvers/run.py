@@ -247,6 +247,29 @@ def batch_threads(batch: int, start: Start) -> int:
     return min(batch, effective_jobs(start.n_jobs))
 
 
+def started(solver: Any, start: Start) -> Run:
+    """Return a new run of a solver, maybe a package's.
+
+    Parameters
+    ----------
+    solver : Solver
+    start : Start
+
+    Returns
+    -------
+    Run
+
+    Raises
+    ------
+    TypeError
+        If ``start()`` of the solver returns none.
+    """
+    run: Run = solver.start(start)
+    if not hasattr(run, "given"):
+        raise TypeError(f"{solver!r}: start() returned {run!r}, expected a Run")
+    return run
+
+
 def record_of(run: Run, record: Any) -> dict[str, Any]:
     """Check what a pass of a run, maybe a package's, returned.
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, NoReturn
 
 import numpy as np
 
@@ -45,6 +45,13 @@ class WeightedLabels:
 
     def __len__(self) -> int:
         return len(self.labels)
+
+    def __iter__(self) -> NoReturn:
+        """Refuse a place that expects labels alone."""
+        raise ValueError(
+            "y holds WeightedLabels, which chains, trees, graphs and pictures take; "
+            "expected labels alone, and weights of examples as sample_weight"
+        )
 
 
 def node_weights(y: WeightedLabels, i: int) -> np.ndarray:
@@ -112,6 +119,11 @@ def split_weights(Y: Any, offsets: np.ndarray) -> tuple[Any, np.ndarray | None]:
             parts.append(y)
             weights.append(np.ones(size))
             continue
+        if hasattr(y.labels, "keys") or hasattr(y.labels, "nodes"):
+            raise ValueError(
+                f"y, example {i}: WeightedLabels hold labels by node, expected a sequence of "
+                "labels, as of weights, in the order of the nodes of the graph"
+            )
         given = node_weights(y, i)
         if given.shape != (size,):
             raise ValueError(

@@ -407,6 +407,18 @@ def test_the_chosen_alpha_is_told(capsys, data):
         (["--structure", "chain", "--hierarchy", "h"], "--hierarchy is for structure dag"),
         (["--structure", "dag", "--hierarchy", "h", "--network", "n"], "--network is for str"),
         (["--hierarchy", "h", "--network", "n"], "expected one of them"),
+        (
+            ["--structure", "dag:labels=closed", "--hierarchy", "h", "--labels", "closed"],
+            "--labels and --structure dag:labels=closed: expected one of them",
+        ),
+        (
+            ["--structure", "dag:labels=closed", "--hierarchy", "animals.txt"],
+            r"y: found shape .*, expected \(40, 6\): one column per node of the hierarchy",
+        ),
+        (
+            ["--estimator", "HierarchicalSVM:labels=closed", "--hierarchy", "animals.txt"],
+            r"y: found shape .*, expected \(40, 6\): one column per node of the hierarchy",
+        ),
         (["--hierarchy", "no.txt"], "no.txt: No such file"),
         (["--network", "no.gml"], "no.gml: No such file"),
         (["--network", "no.txt"], "found no known ending; expected one of .json"),

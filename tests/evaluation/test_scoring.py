@@ -21,11 +21,12 @@ from structsolve import (
     HierarchicalSVM,
     LatentSVM,
     StructuredSVM,
+    WeightedLabels,
     get_scorer,
     get_structure,
 )
 from structsolve.estimators.label_list import LabelList, guarded
-from structsolve.evaluation.metrics import TOKEN_METRICS, hamming_loss, token_report
+from structsolve.evaluation.metrics import TOKEN_METRICS, hamming_loss, token_report, token_score
 from structsolve.evaluation.scorers import get_scorer_names
 from structsolve.plugins.chain.metrics import span_f1
 from structsolve.plugins.cky.metrics import bracket_report
@@ -167,6 +168,26 @@ def test_a_weight_counts_an_example_so_often(name):
     often = np.repeat(np.arange(len(RAGGED)), weight)
     score = model.score([RAGGED[i] for i in often], [Y[i] for i in often], metric=name)
     assert model.score(RAGGED, Y, weight, metric=name) == pytest.approx(score)
+
+
+@pytest.mark.parametrize("structure", ["chain", "grid"])
+@pytest.mark.parametrize("name", TOKEN_METRICS)
+def test_a_weight_of_a_node_counts_it_so_often(structure, name):
+    X, Y = get_structure(structure).sample(0, 12, 3)
+    model = StructuredSVM(structure, alpha=0.1, max_iter=5).fit(X, Y)
+    own, some = rng.integers(0, 3, len(Y)), [rng.integers(0, 3, np.shape(y)) for y in Y]
+    weighted = [WeightedLabels(y, w) for y, w in zip(Y, some, strict=True)]
+    weighted[0], some[0] = Y[0], np.ones(np.shape(Y[0]), int)
+    rows = zip(Y, model.predict(X), some, strict=True)
+    pairs = [[np.repeat(np.ravel(y), w.ravel()) for y in (t, g)] for t, g, w in rows]
+    if name == "sequence-accuracy":
+        expected = np.average([(t == g).all() for t, g in pairs], weights=own)
+    else:
+        flat = [np.concatenate([np.tile(y, k) for y, k in zip(side, own)]) for side in zip(*pairs)]
+        expected = token_score(*([y] for y in flat), name)
+    assert model.score(X, weighted, own, metric=name) == pytest.approx(expected)
+    told = r"y_true\[0\] is WeightedLabels; expected labels alone"
+    refused(told, hamming_loss, weighted[1:], Y[1:])
 
 
 def test_whole_labels_may_be_records():

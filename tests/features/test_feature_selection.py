@@ -3,6 +3,7 @@
 import numpy as np
 import pytest
 from checks import refused
+from sklearn.base import clone
 from sklearn.feature_selection import RFE, RFECV, SelectFromModel
 from sklearn.preprocessing import StandardScaler
 from sklearn.utils.class_weight import compute_class_weight
@@ -43,6 +44,10 @@ def test_selection_finds_the_columns_that_matter(name):
         ),
     ):
         assert selection.fit(X, y).get_support().tolist() == [False, True, False, True, False]
+        plain = clone(selection).set_params(importance_getter="auto")
+        told = "importance_getter=structsolve.features.importances.feature_importances"
+        with pytest.raises(AttributeError, match=told):
+            plain.fit(X, y).get_support()
     weights = model.fit(X, y).coef_["node"]
     weights = weights.toarray() if hasattr(weights, "toarray") else weights
     expected = [np.linalg.norm(row) for row in weights]

@@ -152,22 +152,27 @@ class Idle(Run):
         return self.w.copy()
 
 
+def fitted_by_a_package(rule, start, **settings):
+    """Fit iris where a package's solver declares the rule of all problems."""
+    own = {"name": "own", "start": lambda self, given: start(given)}
+    own[rule] = classmethod(lambda cls, problem: True)
+    named = [Named("own", type("Own", (Solver,), own))]
+    with plugged(plugin_of("own_solvers", structsolve_solvers=lambda: named)):
+        model = StructuredSVM("multiclass", alpha=1e-6, max_iter=40, **settings)
+        return model.fit(*load_iris(return_X_y=True))
+
+
+@pytest.mark.parametrize("rule", ["suits", "closes"])
+def test_what_start_returns_to_the_default_solver_is_checked(rule, monkeypatch):
+    monkeypatch.setattr(InteriorPoint, "closes", Solver.closes)
+    with pytest.raises(TypeError, match=r"^Own\(\): start\(\) returned None, expected a Run"):
+        fitted_by_a_package(rule, lambda given: None)
+
+
 @pytest.mark.parametrize("rule", ["suits", "closes"])
 @pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
 def test_runs_of_packages_need_not_know_their_best_primal(rule):
-    class Own(Solver):
-        name = "own"
-        start = staticmethod(Idle)
-
-    def structsolve_solvers():
-        return [Named("own", Own)]
-
-    setattr(Own, rule, classmethod(lambda cls, problem: True))
-    X, y = load_iris(return_X_y=True)
     told = []
-    with plugged(plugin_of("own_solvers", structsolve_solvers=structsolve_solvers)):
-        settings = {"alpha": 1e-6, "max_iter": 40, "tol": 1e-9}
-        model = StructuredSVM("multiclass", callbacks=[told.append], **settings)
-        model.fit(X, y)
+    model = fitted_by_a_package(rule, Idle, tol=1e-9, callbacks=[told.append])
     assert model.n_iter_ > 30 and model.solver_.name != "bcfw"
     assert min(r["primal"] for r in told if r["certified"]) == model.history_[-1]["primal"]

@@ -10,6 +10,7 @@ from sklearn.base import clone
 import structsolve
 from structsolve import (
     ClassWeights,
+    ConditionalRiskMinimizer,
     CostMatrix,
     LatentSVM,
     StructuredSVM,
@@ -135,7 +136,9 @@ def test_scores(structure):
         model.set_params(loss=loss)
         assert model.score(X, [WeightedLabels([0, 0], [1.0, 0.0])]) == 1
         assert model.score(X, [WeightedLabels([0, 0], [1.0, 1.0])]) < 1
-    refused("weighs nothing", model.score, X, [WeightedLabels([0, 0], [0.0, 0.0])])
+    nothing = [WeightedLabels([0, 0], [0.0, 0.0])]
+    refused("weighs nothing", model.score, X, nothing)
+    refused("weighs nothing", model.score, X, nothing, metric="accuracy")
     unseen = [WeightedLabels([0, 9], [1.0, 3.0])]
     assert model.set_params(loss="hamming").score(X, unseen) == 0.25
 
@@ -196,6 +199,50 @@ def test_weights_that_are_none(structure):
         (np.full(size, np.inf), "y, example 0, node 0: the weight is inf"),
     ):
         refused(message, fit, X, [WeightedLabels(labels, weights)])
+
+
+def test_labels_of_other_weights_have_no_average():
+    rng = np.random.default_rng(0)
+    X, Y, weights = (
+        rng.normal(size=(6, 3, 2)),
+        rng.integers(0, 2, (6, 3)),
+        np.array([1.0, 2.0, 3.0]),
+    )
+    model = ConditionalRiskMinimizer("chain", kernel="linear", alpha=0.1, fit_intercept=False)
+    given = [WeightedLabels(y, weights) for y in Y]
+    _, risk = model.fit(X, given).predict_with_risk(X)
+    gram = np.einsum("ivk,jvk->ij", X, X)
+    own = np.linalg.solve(gram + 0.6 * np.eye(6), gram)
+    labels = np.array([*np.ndindex(2, 2, 2)])
+    losses = (labels[:, None] != Y) @ weights
+    assert risk == pytest.approx((losses @ own).min(axis=0))
+    given[4] = WeightedLabels(Y[4], weights + 1)
+    refused("y, example 4: found other weights of nodes than in example 0", model.fit, X, given)
+
+
+@pytest.mark.parametrize("structure", ["dependency", "semi-markov", "cky", "alignment", "path"])
+def test_labels_of_other_forms_take_no_weights(structure):
+    X, Y = get_structure(structure).sample(0, 6, 3)
+    model, given = StructuredSVM(structure, alpha=0.1, tol=0.1).fit(X, Y), [*Y]
+    given[0] = WeightedLabels(Y[0], np.ones(len(Y[0])))
+    told = "y holds WeightedLabels, which|example 0: found.*(WeightedLabels|object of shape)"
+    for ask in (model.fit, model.score):
+        refused(told, ask, X, given)
+    refused(f"{told}|weights of shape", model.score, X, given, metric="sequence-accuracy")
+
+
+@pytest.mark.parametrize("structure", ["chain", "tree", "mrf", "factor-graph"])
+def test_training_minimises_the_weighted_objective(structure):
+    X, Y = get_structure(structure).sample(3, 8, 3)
+    weights = [1.0 + np.arange(len(y)) for y in Y]
+    given = [WeightedLabels(*both) for both in zip(Y, weights, strict=True)]
+    model = StructuredSVM(structure, alpha=0.05, tol=1e-4).fit(X, given)
+    value = 0.025 * sum((block**2).sum() for block in model.coef_.values())
+    for best, y, w in zip(model.predict_kbest(X, 1000), Y, weights, strict=True):
+        own = next(score for label, score in best if list(label) == list(y))
+        rivals = (score + w @ (np.asarray(label) != y) for label, score in best)
+        value += (max(rivals) - own) / len(Y)
+    assert model.history_[-1]["primal"] == pytest.approx(value)
 
 
 @pytest.mark.parametrize("structure", ["multiclass", "ordinal", "dag"])

@@ -17,7 +17,7 @@ from structsolve.solvers.checkpoint import Checkpoint
 from structsolve.solvers.choose import choose_solver
 from structsolve.solvers.driver import Outcome
 from structsolve.solvers.problem import Problem
-from structsolve.solvers.run import Start
+from structsolve.solvers.run import Start, started
 
 
 class LearnedFitting(SparseFitting):
@@ -63,7 +63,7 @@ class LearnedFitting(SparseFitting):
         def begin(problem: Problem, w: Any, tol: float) -> Any:
             start = Start(problem, self.alpha_, rng, self.n_jobs or 1, w, tol)
             self.solver_ = choose_solver(solver, problem)
-            return self.solver_.start(start)
+            return started(self.solver_, start)
 
         def inner(run: Any, tol: float) -> Outcome:
             return self._drive(run, None, "", tol, file)

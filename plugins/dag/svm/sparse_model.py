@@ -15,7 +15,7 @@ from structsolve.plugins.dag.svm.sparse_tree import SparseTree
 from structsolve.plugins.extreme.checks import refuse_large
 from structsolve.plugins.extreme.weights.postings import Postings
 from structsolve.potentials.mercer import Kernel
-from structsolve.potentials.model import Model
+from structsolve.potentials.model import Coef, Model
 from structsolve.solvers.checkpoint import Checkpoint, Content, check_records
 from structsolve.solvers.run import rng_state, set_rng_state
 from structsolve.utils.parallel import effective_jobs
@@ -86,9 +86,9 @@ class SparseModel(Model):
 
     def attributes(self) -> dict[str, Any]:
         if not self.intercept:
-            return {"coef_": {"node": self.matrix}}
+            return {"coef_": Coef(node=self.matrix)}
         last = self.matrix[-1].toarray().ravel()
-        return {"coef_": {"node": self.matrix[:-1], "intercept": last}}
+        return {"coef_": Coef(node=self.matrix[:-1], intercept=last)}
 
     def best_labels(self, examples: Examples, constrained: bool, n_jobs: int | None) -> np.ndarray:
         if constrained:

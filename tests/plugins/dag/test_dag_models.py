@@ -157,8 +157,9 @@ def test_crf_and_max_min_train_to_a_certificate(kind):
         {"a": ["b", "c"], "b": ["d", "e"], "c": [], "f": ["g"]},
         np.array([["a", "b"], ["a", "c"], ["b", "d"], ["b", "e"], ["f", "g"]]),
         [("a", "b"), ("a", "c"), ("b", "d"), ("b", "e"), ("f", "g")],
+        np.array([("a", "b"), ("a", "c"), ("b", "d"), ("b", "e"), ("f", "g")], dtype=object),
     ],
-    ids=["graph", "mapping", "array", "list"],
+    ids=["graph", "mapping", "array", "list", "objects"],
 )
 def test_forms_of_hierarchies(given):
     h = Hierarchy(given)
@@ -187,7 +188,11 @@ def test_forms_of_hierarchies(given):
         ([], "found no nodes"),
         (np.zeros((2, 3), int), r"shape \(2, 3\)"),
         (np.zeros((2, 2)), "dtype float64"),
-        ([[0, 1], [2]], "not an array"),
+        ([[0, 1], [2]], r"shape \(2,\)"),
+        ([np.zeros((2, 2)), np.zeros((2, 3))], "not an array"),
+        ([("a", "b"), ("a", 0)], "the node 0 of type int, expected strings, as"),
+        ([(0, 1), (0, "a")], "the node 'a' of type str, expected all nodes"),
+        ([("a", None)], "the node None of type NoneType"),
         (nx.DiGraph([("a", "b"), ("b", "c"), ("c", "a")]), "found the cycle '.' -> '.' -> '.'"),
         ({0: [1], 1: [2], 2: [1]}, "found the cycle (1 -> 2 -> 1|2 -> 1 -> 2);"),
         ({0: [0]}, "found the cycle 0 -> 0;"),

@@ -5,7 +5,7 @@ import numpy as np
 import pytest
 from checks import refused
 
-from structsolve import StructuredSVM, load
+from structsolve import StructuredSVM, WeightedLabels, load
 from structsolve.evaluation.metrics import make_token_scorer, token_report, token_score
 from structsolve.plugins.mrf import MRFStructure, decode
 from structsolve.plugins.tree import TreeStructure
@@ -144,6 +144,26 @@ def test_the_first_axis_is_the_source():
     assert np.unravel_index(model.coef_["pair"].argmax(), (2, 2)) == (0, 1)
     # Without a direction nothing distinguishes the ends.
     assert StructuredSVM(MRFStructure(), alpha=0.01).fit(graphs, graphs).score(graphs, graphs) < 1
+
+
+def test_scores_by_name_of_void_and_weighted_nodes():
+    rng = np.random.default_rng(3)
+    graphs = [network(rng) for _ in range(20)]
+    graphs = [graph for graph in graphs if {*labels(graph).values()} != {"c"}]
+    structure = MRFStructure(node_features=["x", "z"], void=["c"])
+    model = StructuredSVM(structure, alpha=0.1, tol=0.1).fit(graphs, graphs)
+    given, answers = [labels(graph) for graph in graphs], model.predict(graphs)
+    counted = [[(y[v], z[v]) for v in z if y[v] != "c"] for y, z in zip(given, answers)]
+    flat = [[[*side] for side in zip(*pairs)] for pairs in counted]
+    sequences = [[y[v] for v in z] for y, z in zip(given, answers)]
+    weighted = [WeightedLabels(y, np.full(len(y), 3.0)) for y in sequences]
+    turned = [dict(reversed(one.items())) for one in given]
+    for name in ("accuracy", "macro-f1", "sequence-accuracy"):
+        expected = token_score(*map(list, zip(*flat, strict=True)), name)
+        for y in (given, turned, graphs, sequences, weighted):
+            assert model.score(graphs, y, metric=name) == pytest.approx(expected) != 1
+    told = "y, example 0: WeightedLabels hold labels by node"
+    refused(told, model.score, graphs[:1], [WeightedLabels(given[0], [1] * len(given[0]))])
 
 
 def test_trees():
