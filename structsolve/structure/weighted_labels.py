@@ -109,6 +109,8 @@ def split_weights(Y: Any, offsets: np.ndarray) -> tuple[Any, np.ndarray | None]:
     >>> split_weights([["a"], WeightedLabels(["b", "a"], [2, 0])], np.array([0, 1, 3]))
     ([['a'], ['b', 'a']], array([1., 2., 0.]))
     """
+    if isinstance(Y, WeightedLabels):
+        raise ValueError("y is a WeightedLabels, expected a list with one for each example")
     listed = Y if isinstance(Y, (list, tuple, np.ndarray)) else ()
     if not any(isinstance(y, WeightedLabels) for y in listed):
         return Y, None
