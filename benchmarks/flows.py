@@ -184,7 +184,7 @@ def compare(n: int, trials: int) -> None:
     for trial, loss in itertools.product(range(trials), values):
         values[loss].append(measure(loss, n, trial))
         shown = {name: round(v, 4) for name, v in values[loss][-1].items()}
-        print(f"  {loss}, trial {trial}:", shown, flush=True)
+        print(f"<!-- {loss}, trial {trial}: {shown} -->", flush=True)
     report(values, n)
 
 
@@ -215,7 +215,7 @@ def scales(n: int) -> None:
         lengths = world.paths.sum(axis=1)
         rows.append([arcs, len(lengths), f"{lengths.mean():.1f}", sharp, noise, f"{a:.3f}",
                      f"{b:.3f}", f"{a / b:.2f}"])  # fmt: skip
-        print("  done:", rows[-1], flush=True)
+        print(f"<!-- done: {rows[-1]} -->", flush=True)
     rows.append(["paper", "", "", "", "", "1.627", "0.648", "2.51"])
     names = ["arcs", "paths", "their length", "sharp", "noise", "absolute", "squared", "ratio"]
     print(f"\nECRM's losses by what the paper does not print, {n} training rows\n")
@@ -244,7 +244,7 @@ def curve(sizes: list[int], trials: int) -> None:
     for n in sizes:
         some = trials if n <= 1000 else min(trials, PUBLISHED_TRIALS)
         risks[n] = [risks_of(n, trial) for trial in range(some)]
-        print(f"  {n} rows done", flush=True)
+        print(f"<!-- {n} rows done -->", flush=True)
     report_curve(risks)
 
 
