@@ -39,7 +39,7 @@ PROGRAMS = "https://github.com/a061105/ExtremeMulticlass"
 #: Figures of earlier runs below the folder; a table can be made in parts.  Delete it to begin anew.
 KEPT = "inexact.jsonl"
 CHOOSING = 0.1
-MOST_PASSES = 8
+MOST_PASSES = 30
 #: Settings to choose from; those of the paper stand first.
 COSTS = ({"C": 10.0}, {"C": 1.0})
 STEPS = tuple({"alpha": a, "first": f} for a in (1e-5, 1e-6) for f in (1.0, 0.3, 0.1))

@@ -67,7 +67,7 @@ def memory(args: argparse.Namespace) -> list[list[Any]]:
         n = args.examples // part
         edges, X, y = problem(args.nodes, n + TEST, args.features, np.random.default_rng(0))
         before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
-        model, seconds = fitted(edges, args.alphas[0], args.passes, (X[:n], y[:n]))
+        model, seconds = fitted(edges, 1e-4, args.passes, (X[:n], y[:n]))
         kept, size = model.history_[-1]["nonzeros"], model.history_[-1]["bytes"]
         peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
         start = time.process_time()
