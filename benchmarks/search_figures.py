@@ -24,6 +24,7 @@ Enron has the leaves of its hierarchy as labels.  RCV1 is tested on rows of the 
 from __future__ import annotations
 
 import argparse
+import warnings
 from time import process_time
 from typing import Any
 
@@ -344,6 +345,7 @@ def main() -> None:
     parser.add_argument("--courses", nargs="+", type=int, default=numbers, choices=numbers)
     args = parser.parse_args()
     header("Slack rescaling by optimiser and search")
+    warnings.simplefilter("ignore", RuntimeWarning)  # of models that predict no label at first
     if structsolve_or_none() is None:
         return
     if "success" in args.parts:
