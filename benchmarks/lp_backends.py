@@ -50,6 +50,7 @@ def space_of(name: str, rng: np.random.Generator, n: int) -> tuple[Any, Any]:
         Y = np.array([rng.permutation(10) for _ in range(n)])
     elif name == "label sets":
         kind, X, Y = "multilabel", np.zeros((n, 1)), rng.integers(0, 2, (n, 10))
+        params["edges"] = "full"
     elif name == "paths":
         kind, side = "flow", 7
         grid = nx.DiGraph()
