@@ -305,7 +305,7 @@ def split_relations(Y: Any) -> tuple[Any, Any]:
     """
     if isinstance(Y, (str, bytes, dict)) or not hasattr(Y, "__len__"):
         return Y, None  # refused by the check of heads
-    first = next((one for y in Y if hasattr(y, "__len__") for one in y), None)
+    first = next((one for y in Y if hasattr(y, "__iter__") for one in y), None)
     if not (isinstance(first, _PAIR) and len(first) == 2):
         return Y, None
     heads, relations = [], []
@@ -314,7 +314,7 @@ def split_relations(Y: Any) -> tuple[Any, Any]:
             heads.append(y["head"])
             relations.append(y["relation"])
             continue
-        pairs = list(y) if hasattr(y, "__len__") else [y]
+        pairs = list(y) if hasattr(y, "__iter__") else [y]
         for m, pair in enumerate(pairs):
             whole = isinstance(pair, _PAIR) and len(pair) == 2
             if not whole or pair[1] is None:

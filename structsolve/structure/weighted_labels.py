@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 from dataclasses import dataclass
-from typing import Any, NoReturn
+from typing import Any
 
 import numpy as np
 
@@ -45,13 +45,6 @@ class WeightedLabels:
 
     def __len__(self) -> int:
         return len(self.labels)
-
-    def __iter__(self) -> NoReturn:
-        """Refuse a place that expects labels alone."""
-        raise ValueError(
-            "y holds WeightedLabels, which chains, trees, graphs and pictures take; "
-            "expected labels alone, and weights of examples as sample_weight"
-        )
 
 
 def node_weights(y: WeightedLabels, i: int) -> np.ndarray:

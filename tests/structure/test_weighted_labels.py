@@ -225,7 +225,7 @@ def test_labels_of_other_forms_take_no_weights(structure):
     X, Y = get_structure(structure).sample(0, 6, 3)
     model, given = StructuredSVM(structure, alpha=0.1, tol=0.1).fit(X, Y), [*Y]
     given[0] = WeightedLabels(Y[0], np.ones(len(Y[0])))
-    told = "y holds WeightedLabels, which|example 0: found.*(WeightedLabels|object of shape)"
+    told = "example 0: (y is|found).*(WeightedLabels|object of shape)"
     for ask in (model.fit, model.score):
         refused(told, ask, X, given)
     refused(f"{told}|weights of shape", model.score, X, given, metric="sequence-accuracy")
