@@ -12,7 +12,7 @@ from structsolve.structure.weighted_labels import WeightedLabels
 from structsolve.utils.suggest import did_you_mean
 
 from .metrics import TOKEN_METRICS, share_equal, token_score
-from .tokens import in_sequence, node_weights_of, unweighted
+from .tokens import in_sequence, node_weights_of, unweighted, weighs_nodes
 
 __all__ = ["get_scorer", "get_scorer_names"]
 
@@ -151,7 +151,7 @@ class ByLabels(Weighted):
         """
         model, _ = final_model(estimator)
         structure, weights = structure_of(model), None
-        if getattr(structure, "void", None) is not None or unweighted(y)[1] is not None:
+        if weighs_nodes(model, y):
             weights = node_weights_of(model, final_model(estimator, X)[1], y)
         whole = self.name == "sequence-accuracy"
         if not whole and any(getattr(one, "label_sets", False) for one in (structure, model)):

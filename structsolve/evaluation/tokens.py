@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from structsolve.structure.pack import pack, structure_of
-from structsolve.structure.weighted_labels import WeightedLabels, split_weights
+from structsolve.structure.weighted_labels import WeightedLabels, has_weights, split_weights
 from structsolve.utils.suggest import a_type
 
 Labels = Sequence[Any] | NDArray[Any]
@@ -110,8 +110,7 @@ def unweighted(Y: Any) -> tuple[Any, NDArray[np.float64] | None]:
     Y : sequence of labels
     weights : ndarray of shape (n_nodes,), or None
     """
-    listed = Y if isinstance(Y, (list, tuple, np.ndarray)) else ()
-    if not any(isinstance(y, WeightedLabels) for y in listed):
+    if not has_weights(Y):
         return Y, None
     flat = [
         WeightedLabels(y.labels, np.ravel(y.weights)) if isinstance(y, WeightedLabels) else y
@@ -120,6 +119,25 @@ def unweighted(Y: Any) -> tuple[Any, NDArray[np.float64] | None]:
     parts = [y.labels if isinstance(y, WeightedLabels) else y for y in flat]
     sizes = [sum(map(np.size, y)) if hasattr(y, "__iter__") else 1 for y in parts]
     return split_weights(flat, np.cumsum([0, *sizes]))
+
+
+def weighs_nodes(model: Any, y: Any) -> bool:
+    """Return whether nodes may have other weights than 1: void ones, and WeightedLabels.
+
+    Parameters
+    ----------
+    model : estimator
+        Fitted.
+    y : as for its ``fit``
+
+    Returns
+    -------
+    bool
+    """
+    structure = structure_of(model)
+    return structure is not None and (
+        getattr(structure, "void", None) is not None or has_weights(y)
+    )
 
 
 def node_weights_of(model: Any, X: Any, y: Any) -> list[NDArray[np.float64]] | None:
@@ -135,9 +153,6 @@ def node_weights_of(model: Any, X: Any, y: Any) -> list[NDArray[np.float64]] | N
     -------
     list of ndarray, or None
     """
-    structure = structure_of(model)
-    if structure is None or (getattr(structure, "void", None) is None and unweighted(y)[1] is None):
-        return None
     examples = pack(model.space_, X, y, unseen="extra")
     weights = examples.topology.get("node_weights")
     return None if weights is None else np.split(weights, examples.offsets[1:-1])
@@ -159,7 +174,7 @@ def without_void(model: Any, X: Any, y: Any, *labels: list[Any]) -> list[list[An
     list
         One for each of ``labels``.
     """
-    weights = node_weights_of(model, X, y)
+    weights = node_weights_of(model, X, y) if weighs_nodes(model, y) else None
     if weights is None:
         return [*labels]
     return [[[*compress(row, w)] for row, w in zip(rows, weights, strict=True)] for rows in labels]

@@ -112,16 +112,32 @@ def column_scales(nodes: Any) -> tuple[np.ndarray, np.ndarray]:
     """
     if nodes is None or not nodes.shape[0]:
         return np.zeros(0, dtype=np.intp), np.zeros(0)
-    if isinstance(nodes, SharedRows):
-        scales = nodes.magnitudes()
-    elif is_sparse(nodes):
-        scales = np.zeros(nodes.shape[1])
-        np.maximum.at(scales, nodes.indices, np.abs(nodes.data))
-    else:
-        scales = np.maximum(nodes.max(axis=0), -nodes.min(axis=0)).astype(np.float64)
+    scales = column_magnitudes(nodes)
     columns = np.flatnonzero(scales > ROUNDING * scales.max(initial=0.0))
     columns = columns[np.argsort(scales[columns], kind="stable")]
     return columns, scales[columns]
+
+
+def column_magnitudes(nodes: Any) -> np.ndarray:
+    """Return the largest magnitude in each column.
+
+    Parameters
+    ----------
+    nodes : ndarray, CSR matrix or SharedRows of shape (n_nodes, n_features)
+
+    Returns
+    -------
+    ndarray of float64 of shape (n_features,)
+    """
+    if isinstance(nodes, SharedRows):
+        own = np.append(column_magnitudes(nodes.rows), np.ones(int(nodes.constant)))
+        return np.outer(own, column_magnitudes(nodes.table.matrix)).ravel()
+    if is_sparse(nodes):
+        scales = np.zeros(nodes.shape[1])
+        np.maximum.at(scales, nodes.indices, np.abs(nodes.data))
+        return scales
+    largest: np.ndarray = np.maximum(nodes.max(axis=0, initial=0), -nodes.min(axis=0, initial=0))
+    return largest.astype(np.float64)
 
 
 def unlike(nodes: Any, sparse: bool = False) -> tuple[tuple[int, float], ...] | None:
@@ -220,7 +236,7 @@ def _scale_shared(examples: Examples) -> Examples:
     shared, weights = examples.nodes, examples.sample_weight
     refuse_infinite(shared.rows, np.arange(examples.n + 1))
     kept = shared.rows if weights is None else shared.rows[weights > 0]
-    factor = 1 / SharedRows(kept, shared.table, shared.constant).magnitudes().max()
+    factor = 1 / column_magnitudes(SharedRows(kept, shared.table, shared.constant)).max()
     table = Table(shared.table.matrix * factor)
     scaling = ColumnScaling(np.full(shared.shape[1], factor), None, COMMON)
     return replace(examples, nodes=SharedRows(shared.rows, table, shared.constant), scaling=scaling)

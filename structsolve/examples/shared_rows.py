@@ -131,19 +131,3 @@ class SharedRows:
             self.shape[1],
             canonical=True,
         )
-
-    def magnitudes(self) -> np.ndarray:
-        """Return the largest magnitude in each column of the matrix.
-
-        Returns
-        -------
-        ndarray of float64 of shape ((n_columns + constant) * C,)
-        """
-        if is_sparse(self.rows):
-            own = np.zeros(self.rows.shape[1])
-            np.maximum.at(own, self.rows.indices, np.abs(self.rows.data))
-        else:
-            own = np.abs(self.rows).max(axis=0, initial=0.0)
-        of_table = np.zeros(self.table.shape[1])
-        np.maximum.at(of_table, self.table.matrix.indices, np.abs(self.table.matrix.data))
-        return np.outer(np.append(own, np.ones(int(self.constant))), of_table).ravel()

@@ -75,6 +75,21 @@ def node_weights(y: WeightedLabels, i: int) -> np.ndarray:
         ) from None
 
 
+def has_weights(Y: Any) -> bool:
+    """Return whether entries of a list of labels are :class:`WeightedLabels`.
+
+    Parameters
+    ----------
+    Y : labels as users give them
+
+    Returns
+    -------
+    bool
+    """
+    listed = Y if isinstance(Y, (list, tuple, np.ndarray)) else ()
+    return any(isinstance(y, WeightedLabels) for y in listed)
+
+
 def split_weights(Y: Any, offsets: np.ndarray) -> tuple[Any, np.ndarray | None]:
     """Return labels without weights, and the weights of all nodes.
 
@@ -104,8 +119,7 @@ def split_weights(Y: Any, offsets: np.ndarray) -> tuple[Any, np.ndarray | None]:
     """
     if isinstance(Y, WeightedLabels):
         raise ValueError("y is a WeightedLabels, expected a list with one for each example")
-    listed = Y if isinstance(Y, (list, tuple, np.ndarray)) else ()
-    if not any(isinstance(y, WeightedLabels) for y in listed):
+    if not has_weights(Y):
         return Y, None
     parts, weights = [], []
     for i, y in enumerate(Y):
