@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from copy import copy
+from functools import cached_property, lru_cache
 from typing import Any
 
 import numpy as np
@@ -13,6 +14,9 @@ from scipy.linalg.lapack import dpotrf, dpotrs
 from structsolve.solvers.problem import Problem
 from structsolve.structure.calls import augment, encode
 
+# Features are well-conditioned if the squares of their lengths, and of what is left of each beside
+# those before it, are at least this share of the largest.
+ALIKE = 1e-3
 # Singular values below this share of the largest are rounding.
 RANK = 1e-15
 # Relative error of scores that are compared with losses.
@@ -34,7 +38,12 @@ def row_sums(table: np.ndarray) -> np.ndarray:
     -------
     ndarray of shape (n, 1)
     """
-    return table @ np.ones((table.shape[1], 1))
+    return table @ _ones(table.shape[1])
+
+
+@lru_cache(maxsize=16)
+def _ones(rows: int) -> np.ndarray:
+    return np.ones((rows, 1))
 
 
 class ClassRows:
@@ -100,11 +109,12 @@ class ClassRows:
         if not part.all():  # nothing pulls the others towards the path: they would stop every step
             self.truths, self.losses = self.truths[part], self.losses[part]
             self.u, self.X = self.u[part], self.X[part]
+        self.ones = np.ones(len(self.u))
         #: Places of the truths in flat tables.
         self.own = K * np.arange(len(self.truths)) + self.truths
         self.basis: Any = np.eye(len(self.places))
 
-    @property
+    @cached_property
     def size(self) -> float:
         """The largest number of all rows."""
         return float(np.abs(self.X).max(initial=0) * np.abs(self.A).max(initial=0))
@@ -139,7 +149,7 @@ class ClassRows:
         """
         q = self.u * q
         q.reshape(-1)[self.own] -= row_sums(q)[:, 0]
-        m, sums = self.shared, np.ones(len(q)) @ q
+        m, sums = self.shared, self.ones @ q
         return np.concatenate([sums @ self.A[:, :m], (self.X.T @ (q @ self.A[:, m:])).ravel()])
 
     def matrix(self, D: np.ndarray) -> np.ndarray:
@@ -203,7 +213,8 @@ class ClassRows:
 
         Features of a large mean, or nearly equal features, have small differences, which a Newton
         system of their products loses.  In the directions of a singular value decomposition they
-        are a separate column.  Directions without variation are left out.
+        are a separate column.  Directions without variation are left out.  Features of which none
+        is large or nearly a mixture of others, a constant one included, stay as they are.
 
         Returns
         -------
@@ -211,6 +222,8 @@ class ClassRows:
         """
         A, m, d = self.A, self.shared, self.X.shape[1]
         inner, outer = A[:, :m] - A[0, :m], A[:, m:] - A[0, m:]
+        if outer.shape[1] == 1 and outer.any() and _is_well_conditioned(self.X):
+            return self
         X, along = self.X, np.zeros(m)
         if m and outer.shape[1] == 1:
             # If shared parts can replace a constant feature, it becomes one of the columns.
@@ -234,6 +247,19 @@ class ClassRows:
         other.basis[:m, rest.shape[1] :] = both
         other.basis[m:, rest.shape[1] :] = node
         return other
+
+
+def _is_well_conditioned(X: np.ndarray) -> bool:
+    """Return whether products of the features, and of a constant one, lose few digits."""
+    products = np.empty((X.shape[1] + 1,) * 2)
+    products[:-1, :-1] = X.T @ X
+    products[-1, :-1] = products[:-1, -1] = X.sum(axis=0)
+    products[-1, -1] = len(X)
+    sizes = np.diagonal(products)
+    if not sizes.min() > ALIKE * sizes.max():
+        return False
+    factor, failed = dpotrf(products)
+    return not failed and bool((np.diagonal(factor) ** 2 > ALIKE * sizes).all())
 
 
 def _directions(table: np.ndarray) -> np.ndarray:

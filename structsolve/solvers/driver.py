@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+import math
 import reprlib
 import time
 from collections.abc import Callable
@@ -248,7 +249,7 @@ class _Course:
             record["calls_per_search"] = (calls - counts[1]) / max(searches - counts[0], 1)
         self.evaluated = record.pop("evaluated", record.get("certified"))
         told = [record.get(name) for name in ("primal", "dual", "gap")]
-        if not all(value is None or np.isfinite(value) for value in told):
+        if not all(value is None or math.isfinite(value) for value in told):
             record["certified"] = self.evaluated = False
             record["failed"] = (
                 "the objective is not finite: features, losses or alpha are too large or too "

@@ -18,6 +18,8 @@ from ..structure.node_space import NodeSpace
 from .problem import ROUNDING, Problem
 from .questions import ask, bound_of, operators_of
 
+# Parts of a label, and their values.
+Parts = tuple[np.ndarray, np.ndarray]
 # SAMPLED examples provide labels; at most TRIED labels of one size are scored at the weights.
 SAMPLED, TRIED = 64, 16
 # k of the k best.
@@ -83,30 +85,37 @@ class KnownLabels:
             self.turn += 1
             i = self.numbers[place]
             others = self.others(i)
-            fault = self._compare(w, i, others)
+            known = {z.tobytes(): z for z in (_native(self.problem.examples.label(i)), *others)}
+            encoded = {key: calls.encode(self.problem.task.parts, i, z) for key, z in known.items()}
+            fault = self._compare(w, i, known, encoded)
             for j in range(min(asked, len(others))):
                 label = others[(asked * rounds + j) % len(others)]
                 for operator in self.operators:
-                    fault = fault or ask(operator, self.problem, i, label)
+                    told = encoded[label.tobytes()]
+                    fault = fault or ask(operator, self.problem, i, label, told)
             if fault is not None:
                 return f"example {i}: {fault}"
         return None
 
-    def _compare(self, w: np.ndarray, i: int, others: list[np.ndarray]) -> str | None:
+    def _compare(
+        self, w: np.ndarray, i: int, known: dict[bytes, np.ndarray], encoded: dict[bytes, Parts]
+    ) -> str | None:
         """Compare the answers at these weights, the loss added, with known labels."""
         problem, task = self.problem, self.problem.task
-        truth = _native(problem.examples.label(i))
+        truth = next(iter(known.values()))
         theta = score(problem.potentials, i, w)
         plain = theta.copy()
         constant = 0.0
         if task.loss.decomposes:
             constant = calls.augment(task.loss, i, truth, 1.0, theta)
-        known = [truth, *others]
         told = -np.inf
         if any(op is task.oracle or isinstance(op, KBest) for op in self.operators):
             answer, _, told = calls.argmax(task.oracle, i, theta)
-            known += self._near(i, _native(answer))
-        scores, size = self._scores(i, theta, known)
+            near = {z.tobytes(): z for z in self._near(i, _native(answer))}
+            known = near | known
+            new = near.keys() - encoded.keys()
+            encoded = encoded | {key: calls.encode(task.parts, i, near[key]) for key in new}
+        scores, size = _scores(theta, [encoded[key] for key in known])
         best = float(scores.max())
         for operator in self.operators:
             if isinstance(operator, KBest):
@@ -139,24 +148,22 @@ class KnownLabels:
                 labels.append(other)
         return labels
 
-    def _scores(
-        self, i: int, theta: np.ndarray, labels: list[np.ndarray]
-    ) -> tuple[np.ndarray, float]:
-        """Return scores of labels, and the scale of their rounding."""
-        encoded = [calls.encode(self.problem.task.parts, i, label) for label in labels]
-        which = np.repeat(np.arange(len(labels)), [len(index) for index, _ in encoded])
-        index, value = (np.concatenate(arrays) for arrays in zip(*encoded))
-        scores = np.bincount(which, theta[index] * value, len(labels))
-        parts = np.bincount(which, np.abs(value), len(labels)).max()
-        largest = float(np.abs(theta).max(initial=0, where=np.isfinite(theta)))
-        return scores, largest * (1 + float(parts))
+
+def _scores(theta: np.ndarray, encoded: list[Parts]) -> tuple[np.ndarray, float]:
+    """Return scores of labels, and the scale of their rounding."""
+    which = np.repeat(np.arange(len(encoded)), [len(index) for index, _ in encoded])
+    index, value = (np.concatenate(arrays) for arrays in zip(*encoded))
+    scores = np.bincount(which, theta[index] * value, len(encoded))
+    parts = np.bincount(which, np.abs(value), len(encoded)).max()
+    largest = float(np.abs(theta).max(initial=0, where=np.isfinite(theta)))
+    return scores, largest * (1 + float(parts))
 
 
 def _left_out(
     operator: KBest,
     i: int,
     theta: np.ndarray,
-    known: list[np.ndarray],
+    known: dict[bytes, np.ndarray],
     scores: np.ndarray,
     slack: float,
 ) -> str | None:
@@ -164,8 +171,8 @@ def _left_out(
     labels, values = calls.kbest(operator, i, theta, RANKED)
     listed = {_native(label).tobytes() for label in labels}
     least = float(values[-1]) if len(values) == RANKED else -np.inf
-    for label, value in zip(known, scores):
-        if label.tobytes() not in listed and value > least + slack:
+    for key, value in zip(known, scores):
+        if key not in listed and value > least + slack:
             return (
                 f"{type(operator).__name__} omits a label that scores {value:g} from the {RANKED} "
                 f"best; the listed ones score {np.round(values, 6).tolist()}"

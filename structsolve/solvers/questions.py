@@ -44,7 +44,9 @@ def operators_of(problem: Problem) -> list[Any]:
     return [] if kbest is None else [kbest]
 
 
-def ask(operator: Any, problem: Problem, i: int, label: np.ndarray) -> str | None:
+def ask(
+    operator: Any, problem: Problem, i: int, label: np.ndarray, parts: Any = None
+) -> str | None:
     """Check an operator at scores for which a given label is the best.
 
     Parameters
@@ -54,6 +56,8 @@ def ask(operator: Any, problem: Problem, i: int, label: np.ndarray) -> str | Non
     i : int
     label : ndarray of int32
         The true label, or another valid label of the example.
+    parts : (index, value), optional
+        What ``encode`` returns for the label, where it is known.
 
     Returns
     -------
@@ -61,7 +65,8 @@ def ask(operator: Any, problem: Problem, i: int, label: np.ndarray) -> str | Non
         The fault, or None.
     """
     if not isinstance(operator, AugmentedOracle):
-        return _least_wrong(operator, problem, i, label)
+        parts = parts or calls.encode(problem.task.parts, i, label)
+        return _least_wrong(operator, problem, i, label, parts)
     truth = problem.examples.label(i)
     if np.array_equal(label, truth):
         return _most_wrong(operator, problem, i, truth)
@@ -95,10 +100,12 @@ def bound_of(operator: Any, i: int, theta: np.ndarray, size: float) -> float:
     return float(calls.argmax(operator, i, theta)[2])
 
 
-def _least_wrong(operator: Any, problem: Problem, i: int, label: np.ndarray) -> str | None:
+def _least_wrong(
+    operator: Any, problem: Problem, i: int, label: np.ndarray, parts: tuple[np.ndarray, np.ndarray]
+) -> str | None:
     task = problem.task
     theta = np.zeros(task.layout.sizes(i)[0])
-    index, value = calls.encode(task.parts, i, label)
+    index, value = parts
     if task.loss.decomposes:
         calls.augment(task.loss, i, label, -1.0, theta)
     else:

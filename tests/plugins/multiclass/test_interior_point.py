@@ -11,7 +11,7 @@ from structsolve import CostMatrix, StructuredSVM, get_structure
 from structsolve.plugins.multiclass import InteriorPoint
 from structsolve.plugins.multiclass.class_rows import ClassRows
 from structsolve.plugins.ordinal import OrdinalStructure
-from structsolve.solvers import BCFW, choose_solver
+from structsolve.solvers import BCFW, CuttingPlane, choose_solver
 from structsolve.solvers.problem import Problem
 from structsolve.solvers.run import Start
 from structsolve.structure import calls
@@ -230,6 +230,31 @@ def test_no_random_fit_stands_still():
         given, settings = steady.case(seed)
         model, still = steady.fit(given, settings)
         assert not still, (seed, model.stop_reason_, model.history_[-1])
+
+
+@pytest.mark.parametrize(
+    "spoil, turns",
+    [
+        (lambda X: X, False),
+        (lambda X: X + 3.0, False),
+        (lambda X: X + 1e4, True),  # nearly mixtures of the thresholds
+        (lambda X: X * [1e4, 1, 1], True),
+        (lambda X: np.hstack([X, X[:, :1] + 1e-5 * X[:, 1:2]]), True),
+        (lambda X: np.hstack([X, 0 * X]), True),
+    ],
+)
+def test_directions_are_turned_where_products_lose_digits(spoil, turns):
+    X, y = rows(3, n=60)
+    problem = put_together(THRESHOLDS, spoil(X), y, "absolute")
+    classes = ClassRows(problem)
+    assert (classes.turned() is not classes) == turns
+    run = InteriorPoint().start(Start(problem, 1e-3, np.random.default_rng(0)))
+    last = [run.step() for _ in range(30)][-1]
+    assert last["gap"] <= 1e-8 * last["primal"]
+    other = CuttingPlane().start(Start(problem, 1e-3, np.random.default_rng(0)))
+    least = [other.step() for _ in range(200)][-1]
+    assert least["dual"] <= last["primal"] * (1 + 1e-9)
+    assert last["dual"] <= least["primal"] * (1 + 1e-9)
 
 
 @pytest.mark.parametrize("structure", ["multiclass", "ordinal", THRESHOLDS])

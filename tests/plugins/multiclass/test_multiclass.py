@@ -209,6 +209,7 @@ class TestSpace:
             ([0.0, 1.0, np.nan], "y, example 2: Input y contains NaN"),
             ([1, 10**30, 2], "such as 10{30} of example 1, expected .* of 64 bits"),
             (np.array(["a", 1, "b"], dtype=object), r"Unknown label type: found \['int', 'str'\]"),
+            ([b"a", b"b", b"c"], r"found \['bytes'\], such as b'a' of example 0"),
             (
                 np.array([1, None, 2], dtype=object),
                 r"found \['NoneType', 'int'\], such as None of example 1, expected .*LatentSVM",
