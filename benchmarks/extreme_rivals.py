@@ -103,7 +103,7 @@ def draw(rows: list[dict[str, object]], title: str, path: Path) -> None:
     axes.legend(loc="lower right")
     figure.tight_layout()
     figure.savefig(path, dpi=110)
-    print(f"\n![recall against time](pictures/{path.name})")
+    print(f"\n![recall against time](../pictures/{path.name})")
 
 
 def main() -> None:
