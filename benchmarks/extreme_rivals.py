@@ -18,7 +18,7 @@ from pathlib import Path
 import numpy as np
 import scipy.sparse as sp
 from common import PICTURES, Clock, machine, quiet
-from environments import enter, missing
+from environments import enter, peers_of
 from extreme import FOLDER, data
 from extreme_peers import load, one_hot
 
@@ -119,7 +119,7 @@ def main() -> None:
     enter("nmslib")
     options.folder.mkdir(parents=True, exist_ok=True)
     print("## Indexes of rivals\n")
-    print(f"{missing('nmslib')}{machine()}")
+    print(f"{machine()}\n\n{peers_of('nmslib')}")
     for name in options.sets:
         X, y, _, _ = load(str(data(options.folder, name)))
         y = y.astype(np.int32)
