@@ -74,7 +74,8 @@ def compare(name: str, tol: float) -> None:
             last = model.history_[-1]
             rest = f", {model.n_iter_} passes, relative gap {last['gap'] / last['primal']:.1e}"
         print(
-            f"  {label:12s} C {of_grid(C, SIZES)}, gamma {of_grid(gamma, GAMMAS)}: fit {cpu:.3f} s CPU, {wall:.3f} s wall, "
+            f"  {label:12s} C {of_grid(C, SIZES)}, gamma {of_grid(gamma, GAMMAS)}: "
+            f"fit {cpu:.3f} s CPU, {wall:.3f} s wall, "
             f"test accuracy {model.score(X_test, y_test):.4f}, {len(model.support_)} support{rest}"
         )
     print(f"  structsolve takes {seconds['structsolve'] / seconds['SVC']:.2f} times SVC's time")
