@@ -162,16 +162,19 @@ def quoted(text):
     """Numbers with decimals, of a time or in per cent, without code, literals, formulas."""
     text = re.sub(r"(?m)^\s*\.\. math::.*(\n+[ ]{3,}.*)*|:math:`[^`]*`", "", text)
     text = re.sub(r"(?m)^\s*(>>>|\.\.\. ).*(\n(?!\s*$).*)*", "", text)
+    text = re.sub(r"(?s)```.*?```|(?<!`)`[^`\n]+`(?!`)", "", text)
     number = r"(?<![\w.-])(\d*\.\d+(?![\w.])|\d+(?=\s(?:ms|us|µs|s|seconds|minutes|%)(?!\w)))"
     return re.findall(number, re.sub(r"``[^`]*``", "", text))
 
 
 def pages_quoted():
-    """Pages of the docs that name pages of the results, and these."""
+    """Pages of the docs that name pages of the results, and these; the README, and all."""
     for path in DOCS:
         named = re.findall(r"benchmarks/results/(\w+\.md)", path.read_text("utf-8"))
         if named:
             yield pytest.param(path, sorted(set(named)), id=path.stem)
+    every = [path.name for path in sorted(RESULTS.glob("*.md")) if path.stem != "README"]
+    yield pytest.param(ROOT / "README.md", every, id="README")
 
 
 MEASURED = r"\d (?:ms|us|µs|s|seconds|minutes)\b(?! a)|\d times (?:as|the speed|its speed)"
