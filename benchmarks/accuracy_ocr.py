@@ -21,7 +21,7 @@ from functools import partial
 from typing import Any
 
 import numpy as np
-from common import Chosen, Clock, header, quickest, table
+from common import Chosen, Clock, header, of_grid, quickest, table
 from datasets import Words, ocr
 from ours import chain_svm, plain_bcfw
 from peers import Crfsuite
@@ -29,18 +29,25 @@ from peers import Crfsuite
 import structsolve
 
 FEW = (3, 4, 5, 6, 8, 10, 15, 20)
+
+
+def values(name: str, *given: float) -> list[dict[str, Any]]:
+    """Settings of one number."""
+    return [{name: value} for value in given]
+
+
 # algorithm, its settings, iterations
 PEERS: dict[str, tuple[str, list[dict[str, Any]], tuple[int, ...]]] = {
-    "crfsuite lbfgs": ("lbfgs", [{"c2": 1.0}, {"c2": 10.0}], (60, 100)),
+    "crfsuite lbfgs": ("lbfgs", values("c2", 0.1, 1.0, 10.0), (60, 100, 200)),
     "crfsuite ap": ("ap", [{}], (*FEW, 30)),
-    "crfsuite pa": ("pa", [{}], (*FEW, 30)),
-    "crfsuite l2sgd": ("l2sgd", [{"c2": 1.0}, {"c2": 0.1}], (5, 10, 20)),
+    "crfsuite pa": ("pa", values("c", 0.01, 0.1, 1.0), (*FEW, 30)),
+    "crfsuite l2sgd": ("l2sgd", values("c2", 0.1, 1.0, 10.0), (5, 10, 20)),
 }
 # solver, C = 1 / (alpha n), passes
 OURS: dict[str, tuple[Any, list[dict[str, Any]], tuple[int, ...]]] = {
-    "ours, plain bcfw": (plain_bcfw, [{"C": 0.1}, {"C": 1.0}], (*FEW, 40)),
-    "ours, bcfw": ("bcfw", [{"C": 0.1}, {"C": 0.3}], FEW[:-1]),
-    "ours, sgd": ("sgd", [{"C": 0.3}, {"C": 1.0}], (*FEW, 40)),
+    "ours, plain bcfw": (plain_bcfw, values("C", 0.1, 0.3, 1.0, 3.0), (*FEW, 40)),
+    "ours, bcfw": ("bcfw", values("C", 0.1, 0.3, 1.0), FEW[:-1]),
+    "ours, sgd": ("sgd", values("C", 0.1, 0.3, 1.0), (*FEW, 40)),
 }
 #: CPU seconds and the letters of the words to predict.
 Train = Callable[[dict[str, Any], int], tuple[float, list[Any]]]
@@ -120,11 +127,16 @@ def main() -> None:
         seconds, predicted = run(setting, count)
         each = wrong(predicted, test)
         low, high = np.percentile(error(each[samples]), [2.5, 97.5])
-        told = ", ".join(f"{key} {value:g}" for key, value in setting.items())
+        told = ", ".join(
+            f"{key} {of_grid(value, [one[key] for one in settings])}"
+            for key, value in setting.items()
+        )
         row = [f"{error(each):.4f}", f"{seconds:.2f}"]
         again = partial(lambda run, *given: run(*given)[0], run, setting, count)
         picked[name] = Chosen(seconds, -float(error(each)), -low, [name, row[0]], again)
-        rows.append([name, told or "-", count, f"{least:.4f}", f"{share:.4f}", row[0]])
+        rows.append(
+            [name, told or "-", of_grid(count, iterations), f"{least:.4f}", f"{share:.4f}", row[0]]
+        )
         rows[-1] += [f"{low:.4f} to {high:.4f}", row[1]]
         print(f"<!-- {rows[-1]} -->", flush=True)
     columns = ["learner", "setting", "iterations", "least, validation", "its error, validation"]

@@ -31,7 +31,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from common import Chosen, Clock, header, in_processes, quickest, table
+from common import Chosen, Clock, header, in_processes, of_grid, quickest, table
 from datasets import chunked_sentences
 from environments import ready
 from ours import chain_svm, over_hull
@@ -172,26 +172,28 @@ def grid(**values: Any) -> list[Setting]:
 
 LEARNERS: dict[str, tuple[Begin, list[Setting]]] = {
     "ours, bcfw": (ours("bcfw"), grid(C=(0.03, 0.1, 0.3), passes=(5, 10, 20))),
-    "ours, sgd": (ours("sgd"), grid(C=(0.1, 0.3, 1.0), passes=(5, 10, 20))),
+    "ours, sgd": (ours("sgd"), grid(C=(0.03, 0.1, 0.3, 1.0), passes=(3, 5, 10, 20))),
     "ours, passive-aggressive": (
         ours(PassiveAggressive),
         grid(passes=(5, 10, 20), C=(0.01, 0.1, 1.0)),
     ),
-    "ours, perceptron": (ours(Perceptron), grid(passes=(5, 10, 20))),
-    "ours, arow": (ours(AROW), grid(passes=(5, 10), r=(10.0, 100.0, 1000.0))),
+    "ours, perceptron": (ours(Perceptron), grid(passes=(3, 5, 10, 20))),
+    "ours, arow": (ours(AROW), grid(passes=(3, 5, 10), r=(10.0, 100.0, 1000.0))),
     "crfsuite pa": (
         crfsuite("pa"),
-        grid(max_iterations=(5, 10, 20, 50)) + grid(c=(0.01, 0.1), max_iterations=(10,)),
+        grid(c=(1.0,), max_iterations=(5, 10, 20, 50)) + grid(c=(0.01, 0.1), max_iterations=(10,)),
     ),
     "crfsuite ap": (crfsuite("ap"), grid(max_iterations=(5, 10, 20, 50))),
-    "crfsuite arow": (crfsuite("arow"), grid(gamma=(10.0, 1000.0), max_iterations=(10,))),
+    "crfsuite arow": (crfsuite("arow"), grid(gamma=(10.0, 1e3, 1e5), max_iterations=(10, 20))),
     "crfsuite lbfgs": (
         crfsuite("lbfgs"),
-        grid(c2=(0.3, 1.0, 3.0), max_iterations=(60,)) + grid(c2=(1.0,), max_iterations=(30, 100)),
+        grid(c2=(0.3, 1.0, 3.0), max_iterations=(60,))
+        + grid(c2=(1.0,), max_iterations=(30, 100, 200)),
     ),
     "crfsuite l2sgd": (
         crfsuite("l2sgd"),
-        grid(c2=(0.3, 1.0, 3.0), max_iterations=(20,)) + grid(c2=(1.0,), max_iterations=(10, 50)),
+        grid(c2=(0.1, 0.3, 1.0, 3.0), max_iterations=(20,))
+        + grid(c2=(0.3, 1.0), max_iterations=(10, 50)),
     ),
     "vowpalwabbit search": (vowpal, grid(passes=(1, 2, 3, 5, 8))),
 }
@@ -222,8 +224,12 @@ def f1(rows: np.ndarray) -> Any:
     return 200 * right / np.maximum(told + true, 1)
 
 
-def shown(setting: Setting) -> str:
-    return ", ".join(f"{key} {value:g}" for key, value in setting.items())
+def shown(setting: Setting, tried: list[Setting]) -> str:
+    values = {key: [one[key] for one in tried if key in one] for key in setting}
+    told = (
+        f"{k} {of_grid(v, values[k]) if len(set(values[k])) > 1 else v}" for k, v in setting.items()
+    )
+    return ", ".join(told)
 
 
 def compare(names: list[str], held: Split, whole: Split, samples: np.ndarray) -> None:
@@ -247,7 +253,7 @@ def compare(names: list[str], held: Split, whole: Split, samples: np.ndarray) ->
         row = [f"{f1(each):.2f}", f"{seconds:.1f}", f"{seconds + conversion:.1f}"]
         again = partial(lambda fit, setting: fit(setting)[0], fit, setting)
         picked[name] = Chosen(seconds, float(f1(each)), high, [name, row[0]], again, conversion)
-        rows.append([name, shown(setting), f"{best:.2f}", f"{score:.2f}", row[0]])
+        rows.append([name, shown(setting, settings), f"{best:.2f}", f"{score:.2f}", row[0]])
         rows[-1] += [f"{low:.2f} to {high:.2f}", f"{np.mean(drawn > base):.2f}", *row[1:]]
         print(f"<!-- {rows[-1]} -->", flush=True)
     columns = ["learner", "chosen", "best F1, held out", "its F1, held out", "F1, test", "95 %"]
@@ -278,7 +284,7 @@ def surrogates(folds: list[Split], whole: Split, samples: np.ndarray, jobs: int)
         each = counts(whole.new_tags, predicted)
         drawn = f1(each[samples])
         right = np.mean(np.concatenate(predicted) == np.concatenate(whole.new_tags))
-        row = [solver, name, shown(setting), f"{outer.mean():.2f}", f"{f1(each):.2f}"]
+        row = [solver, name, shown(setting, settings), f"{outer.mean():.2f}", f"{f1(each):.2f}"]
         row += [f"{100 * right:.2f}"]
         if name == "margin":
             margin = outer, drawn, float(f1(each))

@@ -136,6 +136,13 @@ def missing(name: str) -> str:
     return "".join(f"(not installed: {line})\n\n" for line in lines)
 
 
+def peers_of(name: str) -> str:
+    """Lines that name the versions of an environment, and what did not install."""
+    words = " ".join(ENVIRONMENTS[name].packages).split()
+    pinned = ", ".join(word.replace("==", " ") for word in words if "==" in word)
+    return f"Peers: {pinned}\n\n{missing(name)}"
+
+
 def enter(name: str) -> None:
     """Restart the script in an environment that sees our packages, unless it runs there."""
     python = ready(name)

@@ -26,7 +26,7 @@ import time
 from pathlib import Path
 
 from common import machine
-from environments import missing, ready
+from environments import peers_of, ready
 
 HERE = Path(__file__).resolve().parent
 FOLDER = HERE.parent / "build" / "extreme"
@@ -156,7 +156,7 @@ def main() -> int:
         return 0
     args.folder.mkdir(parents=True, exist_ok=True)
     python = str(ready("extreme")) if args.peers and not args.jobs else ""
-    print(f"## Very many classes\n\n{machine()}\n\n{missing('extreme')}")
+    print(f"## Very many classes\n\n{machine()}\n\n{peers_of('extreme')}")
     for name in args.sets:
         path = str(data(args.folder, name))
         print(f"\n### {name}")

@@ -30,7 +30,7 @@ from typing import Any
 
 import numpy as np
 from common import append, in_processes, machine
-from environments import missing, ready
+from environments import peers_of, ready
 from extreme import FOLDER, HERE, MOST, data, figures
 from extreme_data import ExtremeSet
 from extreme_peers import HELD_OUT, TOP, PDSparse, Peer, errors, held_out, measure
@@ -260,7 +260,7 @@ def main() -> None:
         if "PD-Sparse" in options.systems and not made_pd_sparse():
             options.systems.remove("PD-Sparse")
         ready("extreme")
-    print(f"{missing('extreme')}Error on held-out training rows of {options.choose}:\n")
+    print(f"{peers_of('extreme')}Error on held-out training rows of {options.choose}:\n")
     chosen = {}
     for system in options.systems:
         like = CORRECTED if system.startswith("the same") else system

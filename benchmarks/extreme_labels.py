@@ -162,13 +162,13 @@ def main() -> int:
         measure(*args.measure)
         return 0
     from common import machine
-    from environments import ready
+    from environments import peers_of, ready
     from extreme import FOLDER
 
     folder = args.folder or FOLDER
     folder.mkdir(parents=True, exist_ok=True)
     python = ready("extreme")
-    print(f"## Rows of several labels\n\n{machine()}")
+    print(f"## Rows of several labels\n\n{machine()}\n\n{peers_of('extreme')}")
     for name in args.sets:
         compare(folder, python, name, args.rounds)
     return 0

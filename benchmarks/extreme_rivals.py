@@ -18,7 +18,7 @@ from pathlib import Path
 import numpy as np
 import scipy.sparse as sp
 from common import PICTURES, Clock, machine, quiet
-from environments import enter, missing
+from environments import enter, peers_of
 from extreme import FOLDER, data
 from extreme_peers import load, one_hot
 
@@ -103,7 +103,7 @@ def draw(rows: list[dict[str, object]], title: str, path: Path) -> None:
     axes.legend(loc="lower right")
     figure.tight_layout()
     figure.savefig(path, dpi=110)
-    print(f"\n![recall against time](pictures/{path.name})")
+    print(f"\n![recall against time](../pictures/{path.name})")
 
 
 def main() -> None:
@@ -119,7 +119,7 @@ def main() -> None:
     enter("nmslib")
     options.folder.mkdir(parents=True, exist_ok=True)
     print("## Indexes of rivals\n")
-    print(f"{missing('nmslib')}{machine()}")
+    print(f"{machine()}\n\n{peers_of('nmslib')}")
     for name in options.sets:
         X, y, _, _ = load(str(data(options.folder, name)))
         y = y.astype(np.int32)

@@ -19,7 +19,7 @@ from common import header, table
 from m4n_table import METHODS, SETS, kind_of, load, loss_of, model_of, parts
 
 PASSES = {"mc-letter": 101, "ocr-letters": 21}
-ALPHAS = {"mc-letter": (7e-4, 2e-4, 8e-5), "ocr-letters": (0.0156, 5e-3, 2e-3, 7e-4, 2e-4)}
+ALPHAS = {"mc-letter": (7e-4, 2e-4, 8e-5, 3e-5), "ocr-letters": (0.0156, 5e-3, 2e-3, 7e-4, 2e-4)}
 
 
 def fixed_steps(problem: Any, truths: Any, alpha: float, passes: int) -> np.ndarray:

@@ -32,9 +32,9 @@ from datasets import data_path
 SETS = (
     "glass", "iris", "stock", "vehicle", "bodyfat", "vowel", "wine", "wisconsin", "generated"
 )  # fmt: skip
-ALPHAS = (1e-1, 1e-2, 1e-3, 1e-4)
-SIZES = (0.01, 0.1, 1.0, 10.0)
-PENALTIES = (0.1, 1.0, 10.0, 100.0)
+ALPHAS = (1.0, 1e-1, 1e-2, 1e-3, 1e-4, 1e-5)
+SIZES = (1e-3, 0.01, 0.1, 1.0, 10.0, 100.0)
+PENALTIES = (0.01, 0.1, 1.0, 10.0, 100.0, 1000.0)
 WEIGHTS = ("smooth", "matrix", "rank:2", "scores")
 
 

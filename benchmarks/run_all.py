@@ -142,7 +142,7 @@ ARGUMENTS = {
     "multiclass": ["", "--defaults --only mc-", "--defaults --only dense"],
     "flows": ["", "--curve", "--scale"],
     "shards": ["--cuts"],
-    "parsers": ["--sentences 500 --iterations 1 --passes 1"],
+    "parsers": ["--sentences 3000"],
     "chunking": ["--no-surrogates", "--learners"],
     "extreme": [
         "--sets small mid lshtc words bibtex rcv1-topics",
@@ -160,6 +160,7 @@ ARGUMENTS = {
     "hierarchical_svm": [
         "--sets unbalanced balanced graph --features 250 --more 8000 --seeds 6",
         "--sets imclef07a --seeds 5",
+        "--sets balanced --seeds 3 --methods flat HSVM NHSVM SSVM",
     ],
     "shared_weights": ["--sets unbalanced", "--features 30 --seeds 2 --more 500"],
     "torch_layers": ["--threads 1 2 4"],

@@ -54,6 +54,7 @@ COURSES = (
     ("yeast", 160, 0.01, HULL),
     ("yeast", 160, 1.0, ALL),
     ("yeast", 320, 1.0, HULL),
+    ("yeast", 640, 1.0, HULL),
     ("enron", 160, 0.1, HULL),
     ("enron", 80, 0.1, HULL),
     ("rcv1-subset1", 40, 0.01, ALL),

@@ -178,7 +178,7 @@ def paired(more):
     if len(more) == 1:
         return f"{more[0]:+.2f}"
     error, p = more.std(ddof=1) / len(more) ** 0.5, ttest_1samp(more, 0).pvalue
-    return f"{more.mean():+.3f}, standard error {error:.3f}, p = {p:.2f}"
+    return f"{more.mean():+.3f}, standard error {error:.3f}, p = {p:.3f}"
 
 
 def draw(told, path, what, error=False):

@@ -155,25 +155,32 @@ def test_a_check_of_scripts_writes_no_page(scripts):
     assert {path: path.stat().st_mtime_ns for path in RESULTS.iterdir()} == before
 
 
+DOCS = sorted(path for folder in ("", "theory") for path in (ROOT / "docs" / folder).glob("*.rst"))
+
+
 def quoted(text):
-    """Numbers with decimals in the prose and tables of a page, without code, literals, formulas."""
-    text = re.sub(r"(?m)^\s*\.\. math::.*$", "", text)
+    """Numbers with decimals, of a time or in per cent, without code, literals, formulas."""
+    text = re.sub(r"(?m)^\s*\.\. math::.*(\n+[ ]{3,}.*)*|:math:`[^`]*`", "", text)
     text = re.sub(r"(?m)^\s*(>>>|\.\.\. ).*(\n(?!\s*$).*)*", "", text)
-    return re.findall(r"(?<![\w.-])(\d*\.\d+)(?![\w.])", re.sub(r"``[^`]*``", "", text))
+    text = re.sub(r"(?s)```.*?```|(?<!`)`[^`\n]+`(?!`)", "", text)
+    number = r"(?<![\w.-])(\d*\.\d+(?![\w.])|\d+(?=\s(?:ms|us|µs|s|seconds|minutes|%)(?!\w)))"
+    return re.findall(number, re.sub(r"``[^`]*``", "", text))
 
 
 def pages_quoted():
-    """Pages of the docs that name pages of the results, and these."""
-    for path in sorted((ROOT / "docs").glob("*.rst")):
+    """Pages of the docs that name pages of the results, and these; the README, and all."""
+    for path in DOCS:
         named = re.findall(r"benchmarks/results/(\w+\.md)", path.read_text("utf-8"))
         if named:
             yield pytest.param(path, sorted(set(named)), id=path.stem)
+    every = [path.name for path in sorted(RESULTS.glob("*.md")) if path.stem != "README"]
+    yield pytest.param(ROOT / "README.md", every, id="README")
 
 
 MEASURED = r"\d (?:ms|us|µs|s|seconds|minutes)\b(?! a)|\d times (?:as|the speed|its speed)"
 
 
-@pytest.mark.parametrize("path", sorted((ROOT / "docs").glob("*.rst")), ids=lambda p: p.stem)
+@pytest.mark.parametrize("path", DOCS, ids=lambda p: p.stem)
 def test_pages_of_the_docs_with_measured_figures_name_the_page_of_the_results(path):
     text = path.read_text("utf-8")
     prose = re.sub(r"(?ms)^\.\. code-block::.*?(?=^\S)", "", text)
