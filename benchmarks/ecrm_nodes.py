@@ -68,7 +68,7 @@ def main() -> None:
                 LinearSVC(C=0.1).fit(X, labels[:, j])
         clocks = (ecrm, answer, hsvm, svms)
         rows.append([len(small), len(varied), *(f"{clock.cpu:.2f}" for clock in clocks)])
-        print(f"  done: {rows[-1]}", flush=True)
+        print(f"<!-- {rows[-1]} -->", flush=True)
     print(f"\n{len(X)} rows of {X.shape[1]} columns, {len(x)} to predict; CPU seconds\n")
     columns = ["nodes", "that vary", "ECRM, fit", "ECRM, predict", "HSVM, first pass"]
     print(table([*columns, "LinearSVC per node, fit"], rows))

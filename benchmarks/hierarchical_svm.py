@@ -211,7 +211,7 @@ def main() -> None:
                 chosen[method].append(choice)
                 seconds[method] += clock.cpu / arguments.seeds
                 gaps[method] = max(gaps[method], gap)
-                print(f"  {name}, seed {seed}, {method}: {score:.2f}, chose {choice}", flush=True)
+                print(f"<!-- {name}, {seed}, {method}: {score:.2f}, {choice} -->", flush=True)
         rows = []
         for method in arguments.methods:
             scores = np.array(scores_of[method])

@@ -189,7 +189,7 @@ def main() -> None:
     header("Label sets: surrogates against one SVM per label")
     structsolve = structsolve_or_none()
     # Warnings of labels that no row of a part has, and of SVMs that reach their step limit.
-    warnings.filterwarnings("ignore", module="sklearn")
+    warnings.filterwarnings("ignore")
     columns = ["learner", "alpha", "micro-F1, validation", "micro-F1, test", "Hamming loss"]
     columns += ["accuracy", "thesis: micro-F1", "labels a row", "train CPU s", "choosing CPU s"]
     columns += ["passes", "relative gap", "calls a search, last pass"]

@@ -131,7 +131,7 @@ def run(name: str, seed: int, d: int, more: int) -> dict[str, tuple[float, float
         by_level = np.array([*inner, fit.weights[leaf].mean()])
         results[rule] = fit.accuracy(test), above, by_level
         told = f"{results[rule][0]:.2f}, alpha {of_grid(alpha, ALPHAS)}"
-        print(f"  {name}, seed {seed}, {rule}: {told}", flush=True)
+        print(f"<!-- {name}, seed {seed}, {rule}: {told} -->", flush=True)
     return results
 
 
