@@ -204,7 +204,7 @@ def run(name: str, methods: list[str]) -> None:
             values.append(f"{measured(graph, loss, y, predicted):.3f}")
         values += [""] * (2 - len(values))
         rows.append([job, *values, f"{seconds:.0f}", *notes, *[""] * (2 - len(notes))])
-        print("  done:", rows[-1], flush=True)
+        print(f"<!-- {rows[-1]} -->", flush=True)
     columns = ["", "Hamming", "hierarchical", "CPU s", "settings", "settings (hierarchical)"]
     print(table(columns, rows))
 
