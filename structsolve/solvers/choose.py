@@ -28,8 +28,9 @@ from .run import Run, Start, started
 from .separate import groups_of
 from .smoothing import Smoothing, soft_margin
 
-# "auto" takes shards, or smoothing, from so many examples on, ...
-MANY = 500
+# "auto" takes shards of a smooth surrogate, or smoothing, from so many examples on, shards of
+# others from fewer, ...
+MANY, SHARDED = 500, 200
 # ... where the loss curves this much more than the regulariser: visits one at a time then need many
 # cheap passes over all cuts.
 BENT = 100.0
@@ -106,8 +107,9 @@ class Auto(BCFW):
     g and b being those of the mean surrogate's cut ``b - <g, w>`` at w = 0, if scores connect all
     parts in one group.  That is weak regularisation: the loss curves so much more than the
     regulariser.  With up to 40 weights it is ``CuttingPlane()`` from 30 on, if one sweep leaves
-    cuts at .4 of the examples.  Shards and the smoothing of classes take 500 examples or more, that
-    of labels that share parts 100; features need two numbers for each weight, 40 for classes.
+    cuts at .4 of the examples.  Shards take 200 examples or more, those of ``"crf"`` and
+    for early stopping, and the smoothing of classes 500, that of labels that share parts 100;
+    features need two numbers for each weight, 40 for classes.
     Where the gap, at its rate after 30 passes, needs more than 50 further ones, another solver goes
     on from the best weights, four of its passes as one: ``"interior-point"`` for rows with one of K
     classes if these and the weights are few, else ``Smoothing()`` by the numbers above.
@@ -274,12 +276,13 @@ def _by_rule(
     """Return the solver to which :class:`Auto` hands over, None for BCFW or GBCFW."""
     newton = smooth and _is_filled(problem.examples.nodes)
     many = problem.n >= MANY
+    sharded = problem.n >= (MANY if smooth or even else SHARDED)
     bent = BENT_SMOOTH if smooth else BENT
     if newton:
         bent *= min(1.0, problem.n / ALL_MOVE)
     few = problem.dim <= FEW_WEIGHTS and not smooth and not even
     some = problem.n >= SOME and not smooth and not even
-    ratio = _bend(problem, alpha, n_jobs) if newton or many or few or some else 0.0
+    ratio = _bend(problem, alpha, n_jobs) if newton or sharded or few or some else 0.0
     least = min(BENT_SOFT if some else bent, BENT_FEW if few else bent)
     if ratio >= least and not groups_of(problem):
         swept = cache(partial(_swept, problem, alpha, n_jobs))
@@ -289,7 +292,7 @@ def _by_rule(
             return CuttingPlane()
         if newton:
             return LBFGS(steps=STEPS)
-        if many and ratio >= bent:
+        if sharded and ratio >= bent:
             return ConsensusADMM() if even else ConsensusADMM(SHARDS, finish=FINISH)
     if many and not even and simplex_duals(problem):
         return _of_classes(problem, alpha, n_jobs)

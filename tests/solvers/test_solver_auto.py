@@ -222,8 +222,15 @@ def test_separate_labels_take_bcfw(edges, loss, taken):
 
 def test_few_examples_and_many_weights_take_bcfw(strips):
     X, Y = strips
-    few = Problem(*structsolve.get_structure("chain").make_space(X[:499], Y[:499]))
-    assert choose_solver(Auto(), few, WEAK).name == "bcfw"
+    chain = structsolve.get_structure("chain")
+    for n, even, taken in (
+        (199, False, "bcfw"),
+        (200, False, "admm"),
+        (499, True, "bcfw"),
+        (500, True, "admm"),
+    ):
+        few = Problem(*chain.make_space(X[:n], Y[:n]))
+        assert choose_solver(Auto(), few, WEAK, even=even).name == taken, n
     wide = [np.hstack([x, np.zeros((len(x), 20000))]) for x in X]
     wide[0][0, -1] = 1.0
     many = Problem(*structsolve.get_structure("chain").make_space(wide, Y))
