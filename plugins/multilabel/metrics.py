@@ -12,6 +12,7 @@ from structsolve import registry
 from structsolve.evaluation.report import FIGURES, Report, of_argument, row_of
 from structsolve.evaluation.scorers import Weighted, final_model
 from structsolve.examples.given import check_columns, check_weights
+from structsolve.examples.kinds import one_kind
 from structsolve.structure.pack import pack
 from structsolve.utils.arrays import plain_numbers
 
@@ -58,7 +59,7 @@ def label_set_report(
         raise ValueError(
             f"y_true has shape {true.shape}, y_pred {pred.shape}, expected the same, not empty"
         )
-    names = range(true.shape[1]) if names is None else np.asarray(names).tolist()
+    names = range(true.shape[1]) if names is None else one_kind(names, "names").tolist()
     if len(names) != true.shape[1]:
         raise ValueError(f"names has {len(names)} entries, expected {true.shape[1]}, one a column")
     if len({*names}) < len(names):

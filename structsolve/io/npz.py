@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 from scipy import sparse
 
+from structsolve.examples.kinds import joined, one_kind
 from structsolve.io._text import PathLike, atomic_write, reads_file
 from structsolve.utils.sparse import as_csr, csr_of, split_rows
 from structsolve.utils.suggest import a_type
@@ -79,7 +80,7 @@ def write_npz(path: PathLike, X: Any, y: Any = None, compress: bool = True) -> N
                     raise ValueError(
                         f"example {i}: found {len(labels)} labels; expected {length}, as X has rows"
                     )
-            y = np.concatenate([np.asarray(labels) for labels in y])
+            y = joined(y, "y")
         stack = sparse.vstack if sparse.issparse(X[0]) else np.concatenate
         X = stack([*X])
     if sparse.issparse(X):
@@ -89,7 +90,7 @@ def write_npz(path: PathLike, X: Any, y: Any = None, compress: bool = True) -> N
     else:
         arrays["X"] = np.asarray(X)
     if y is not None:
-        arrays["y"] = np.asarray(y)
+        arrays["y"] = y if isinstance(y, np.ndarray) else one_kind(y, "y")
     for name, array in arrays.items():
         if array.dtype.hasobject:
             raise ValueError(f"{name}: found an object array; expected numbers or strings")
@@ -368,7 +369,7 @@ def _of_pictures(X: Any, y: Any) -> tuple[np.ndarray, np.ndarray, Any]:
                     f"example {i}: found labels of shape {np.shape(labels)}; expected "
                     f"{tuple(shape)}, as the picture has"
                 )
-        y = np.concatenate([np.asarray(labels).ravel() for labels in y])
+        y = joined(y, "y")
     return shapes, np.concatenate([x.reshape(-1, x.shape[2]) for x in X]), y
 
 

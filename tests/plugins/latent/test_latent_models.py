@@ -14,7 +14,7 @@ from sklearn.base import clone
 from sklearn.model_selection import GridSearchCV
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
-from structsolve import CostMatrix, LatentSVM, StructuredSVM, TaskLoss
+from structsolve import CostMatrix, LatentSVM, StructuredSVM, TaskLoss, WeightedLabels
 from structsolve.plugins.grid import GridStructure
 from structsolve.plugins.latent.sets import split
 from structsolve.plugins.latent.states import check_n_hidden, of_classes, owners
@@ -348,6 +348,15 @@ X3, Y3 = [np.eye(3), np.eye(3)[:2]], [["a", "b", "a"], ["b", "a"]]
         ("y mixes strings and numbers", [["a", {"b"}, "a"], [{1}, "a"]]),
         ("y is a str", "ab"),
         ("y is a NoneType", None),
+        (
+            "y, example 1, node 1: found several allowed labels, or None, and WeightedLabels in "
+            "example 0, expected one label at every node, or labels without weights",
+            [WeightedLabels(["a", "b", "a"], [1.0, 2.0, 1.0]), ["b", None]],
+        ),
+        (
+            "y, example 1, node 0: found several.* and WeightedLabels in example 1",
+            [["a", "b", "a"], WeightedLabels([{"a", "b"}, "a"], [1.0, 2.0])],
+        ),
     ],
 )
 def test_wrong_labels_are_refused_by_example_and_node(message, Y):
