@@ -108,7 +108,7 @@ def flatten_rows(Y: Any, n: int) -> np.ndarray:
                 raise ValueError("inhomogeneous")
     except ValueError as error:
         if "inhomogeneous" not in str(error):
-            raise
+            raise ValueError(f"{error} Expected one class per row") from None
         sets = [hasattr(entry, "__len__") and not isinstance(entry, (str, bytes)) for entry in Y]
         i = sets.index(True)
         raise ValueError(
