@@ -213,14 +213,17 @@ def arrange(path: PathLike, arrays: dict[str, Any]):
             raise ValueError(f"{path}: found {what}; expected {expected}")
 
     if "y_json" in arrays:
+        twice = [name for name in ("y", "classes") if name in arrays]
+        check(not twice, f"y_json and {' and '.join(twice)}", "labels once")
         texts = arrays["y_json"]
-        X, _ = arrange(path, {k: v for k, v in arrays.items() if k not in ("y", "y_json")})
+        X, _ = arrange(path, {k: v for k, v in arrays.items() if k != "y_json"})
         n = len(X) if isinstance(X, list) else X.shape[0]
         sound = texts.shape == (n,) and texts.dtype.kind == "U"
         check(sound, f"y_json of {texts.dtype} {texts.shape}", f"{n} texts, one for each example")
         return X, [from_text(text) for text in texts.tolist()]
     if "X" in arrays:
-        X = arrays["X"]
+        X, other = arrays["X"], [name for name in _CSR if name in arrays]
+        check(not other, f"X and {', '.join(other)}", "features once")
         check(X.ndim == 2, f"X of shape {X.shape}", "two dimensions")
         check(X.dtype.kind in "biuf", f"X of type {X.dtype}", "numbers")
     else:
