@@ -267,7 +267,7 @@ def check_columns(
     --------
     >>> check_columns([[0, 1]], ["cat", "dog"])
     """
-    if names is None or not hasattr(Y, "columns"):
+    if names is None or getattr(Y, "columns", None) is None:
         return
     texts = all(isinstance(name, str) for name in Y.columns)
     given, names = list(map(str, Y.columns)), list(map(str, names))
