@@ -398,6 +398,9 @@ def test_wrong_states_to_begin_with_are_refused():
     refused(message, fit, [[0, 2, 1], [0, 1]])
     refused("hidden, example 0, node 2: state 4", fit, [[0, 2, 4], [2, 1]])
     refused("hidden, example 0, node 0: state -1", fit, [[-1, 2, 1], [2, 1]])
+    refused(
+        "hidden holds bool, expected numbers of states", fit, [[False, True, False]] + [[True] * 2]
+    )
     refused("hidden: example 1: X has 2 rows and y has 1 labels", fit, [[0, 2, 1], [2]])
     refused("hidden holds", fit, [["a", "b", "a"], ["b", "a"]])
     assert LatentSVM("chain", n_hidden=2).fit(X3, Y3, hidden=[[0, 2, 1], [3, 1]]).history_
