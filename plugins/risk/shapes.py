@@ -103,26 +103,31 @@ def _parts(examples: Examples, i: int, edges: bool) -> dict[str, Any]:
     return told
 
 
-def refuse_weights(examples: Examples) -> None:
-    """Refuse weights of nodes that differ between examples.
+def refuse_weights(examples: Examples, like: Examples, place: str) -> None:
+    """Refuse weights of nodes that are not those of the first of ``like``.
 
     Parameters
     ----------
     examples : Examples
-        Of one shape.
+        Of one shape; without weights they pass.
+    like : Examples
+        Without weights, these are 1.
+    place : str
+        Names the first of ``like`` in the message.
 
     Raises
     ------
     ValueError
         The message names the example.
     """
-    weights = examples.topology.get("node_weights")
+    weights, known = (one.topology.get("node_weights") for one in (examples, like))
     if weights is not None:
         rows = weights.reshape(examples.n, -1)
-        other = np.flatnonzero((rows != rows[0]).any(axis=1))
+        first = 1.0 if known is None else known[: rows.shape[1]]
+        other = np.flatnonzero((rows != first).any(axis=1))
         if other.size:
             raise ValueError(
-                f"y, example {other[0]}: found other weights of nodes than in example 0, "
+                f"y, example {other[0]}: found other weights of nodes than in {place}, "
                 "expected the same in all: labels of different weights have no average; take "
                 "StructuredSVM"
             )

@@ -58,7 +58,7 @@ class PartTargets:
             "example 0 has {}; expected examples of one shape: parts of different nodes cannot be "
             "averaged",
         )
-        refuse_weights(examples)
+        refuse_weights(examples, examples, "example 0")
         if not self.loss.has_costs:
             raise ValueError(
                 f"loss {loss!r} of structure {space.structure.name!r} is not linear in the parts "
