@@ -6,6 +6,7 @@ import zipfile
 import zlib
 from collections.abc import Sequence
 from itertools import pairwise
+from reprlib import repr as brief
 from typing import Any
 
 import numpy as np
@@ -73,6 +74,7 @@ def write_npz(path: PathLike, X: Any, y: Any = None, compress: bool = True) -> N
         lengths = [x.shape[0] for x in X]
         if 0 in lengths:
             raise ValueError(f"example {lengths.index(0)}: found no rows; expected one or more")
+        _refuse_other_columns(X)
         arrays["offsets"] = np.r_[0, np.cumsum(lengths)].astype(np.int64)
         if y is not None:
             for i, (labels, length) in enumerate(zip(y, lengths, strict=True)):
@@ -81,7 +83,7 @@ def write_npz(path: PathLike, X: Any, y: Any = None, compress: bool = True) -> N
                         f"example {i}: found {len(labels)} labels; expected {length}, as X has rows"
                     )
             y = joined(y, "y")
-        stack = sparse.vstack if sparse.issparse(X[0]) else np.concatenate
+        stack = sparse.vstack if any(map(sparse.issparse, X)) else np.concatenate
         X = stack([*X])
     if sparse.issparse(X):
         X = as_csr(X)
@@ -91,6 +93,10 @@ def write_npz(path: PathLike, X: Any, y: Any = None, compress: bool = True) -> N
         arrays["X"] = np.asarray(X)
     if y is not None:
         arrays["y"] = y if isinstance(y, np.ndarray) else one_kind(y, "y")
+        if np.shape(y)[:1] != np.shape(X)[:1]:
+            raise ValueError(
+                f"y has the shape {np.shape(y)}; expected a label for each of {np.shape(X)[0]} rows"
+            )
     for name, array in arrays.items():
         if array.dtype.hasobject:
             raise ValueError(f"{name}: found an object array; expected numbers or strings")
@@ -311,6 +317,17 @@ def _as_json(X: Any, y: Any) -> np.ndarray:
         except TypeError as error:
             raise ValueError(f"example {i}: {error}") from None
     return np.array(texts)
+
+
+def _refuse_other_columns(X: Sequence[Any]) -> None:
+    """Refuse examples with other columns than the first."""
+    own = [[*getattr(x, "columns", range(x.shape[1]))] for x in (X[0], *X)]
+    for i, names in enumerate(own[1:]):
+        if names != own[0]:
+            raise ValueError(
+                f"example {i}: found the columns {brief(names)}; expected {brief(own[0])}, as in "
+                "example 0"
+            )
 
 
 def _no_features(path: PathLike, listed: str) -> ValueError:
