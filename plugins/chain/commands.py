@@ -55,6 +55,11 @@ def check(args: argparse.Namespace) -> None:
     """
     if args.window < 0:
         raise UsageError(f"--window {args.window}: expected 0 or more tokens on either side")
+    if args.features != "template" and "window" in args.given:
+        raise UsageError(
+            f"--window: window is {args.window}, which is for features 'template'; found features "
+            f"{args.features!r}: leave one of them out"
+        )
 
 
 def add_score_options(parser: Any) -> None:

@@ -4,7 +4,9 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Sequence
 from sys import intern
+from typing import Any
 
+from structsolve.examples.given import check_lengths
 from structsolve.io._text import (
     PathLike,
     atomic_write,
@@ -143,8 +145,29 @@ def write_conll(
     >>> path.read_text()
     'He PRP B-NP\\n\\nYes UH O\\n'
     """
+    refuse_lengths(sentences, labels)
     with atomic_write(path) as handle:
         handle.write("\n".join(map(conll_block, sentences, labels)))
+
+
+def refuse_lengths(X: Sequence[Any], Y: Sequence[Any]) -> None:
+    """Refuse other numbers of label sequences, or of labels, than of sequences and their items.
+
+    Parameters
+    ----------
+    X, Y : sequence of sequences
+
+    Raises
+    ------
+    ValueError
+        The message names the example.
+    """
+    check_lengths(len(X), len(Y))
+    for i, (x, y) in enumerate(zip(X, Y, strict=True)):
+        if len(x) != len(y):
+            raise ValueError(
+                f"example {i}: found {len(y)} labels, expected {len(x)}, one per token"
+            )
 
 
 def conll_block(rows: Sentence, labels: Sequence[object]) -> str:

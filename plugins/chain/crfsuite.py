@@ -19,6 +19,7 @@ from structsolve.io._text import (
     reads_file,
     text_lines,
 )
+from structsolve.plugins.chain.conll import refuse_lengths
 
 Items = list[dict[str, float]]
 
@@ -173,8 +174,8 @@ def write_crfsuite(
     Raises
     ------
     ValueError
-        For empty sequences, labels and names, for tabs and line ends in names, and for values that
-        are no finite numbers; it names the example.
+        For other numbers of labels than of items, empty sequences, labels and names, for tabs and
+        line ends in names, and for values that are no finite numbers; it names the example.
 
     Examples
     --------
@@ -184,8 +185,10 @@ def write_crfsuite(
     >>> path.read_text()
     'B\\tw=a\\tlen:2.5\\n'
     """
+    sequences = [[*sequence] for sequence in X]
+    refuse_lengths(sequences, Y)
     with atomic_write(path) as handle:
-        for i, (sequence, labels) in enumerate(zip(X, Y, strict=True)):
+        for i, (sequence, labels) in enumerate(zip(sequences, Y, strict=True)):
             handle.write("\n" if i else "")
             if not len(labels):
                 raise ValueError(f"example {i}: found an empty sequence, expected items")

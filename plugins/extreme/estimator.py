@@ -288,6 +288,10 @@ class ExtremeSVM(FittedMixin, ClassifierMixin, BaseEstimator):
             Itself.
         """
         self._check_settings()
+        if self.checkpoint is not None:
+            raise ValueError(
+                "checkpoint is given, but partial_fit writes none: leave it out, or use fit"
+            )
         X, y = listed(X), listed(y, "y")
         begun = self.__sklearn_is_fitted__()
         if form_of(y) is not None:

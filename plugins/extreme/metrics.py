@@ -10,6 +10,7 @@ from scipy import sparse
 from structsolve.evaluation.report import of_argument
 from structsolve.evaluation.tokens import check_kinds
 from structsolve.examples.given import column_names
+from structsolve.examples.kinds import is_mixed
 from structsolve.utils.arrays import plain_numbers
 from structsolve.utils.params import check_count
 
@@ -110,6 +111,8 @@ def _checked(y_true: Any, ranked: Any, k: Any) -> tuple[list[set[Any]], list[lis
     truth = _label_sets(y_true, "y_true")
     with of_argument("ranked"):
         best = np.asarray(ranked)
+        if is_mixed(ranked, best):
+            raise ValueError("found strings and numbers, expected labels of one kind")
     check_count("k", k)
     if best.ndim != 2 or best.shape[1] < k:
         raise ValueError(

@@ -86,7 +86,7 @@ def given_states(hidden: Any, data: LatentData) -> np.ndarray:
     except (ValueError, TypeError) as error:
         raise ValueError(f"hidden: {error}") from None
     table = data.sets.table[:, owners(data.space)]
-    if flat.dtype.kind not in "iub":
+    if flat.dtype.kind not in "iu":
         raise ValueError(f"hidden holds {flat.dtype}, expected numbers of states")
     known = (flat >= 0) & (flat < table.shape[1])
     known[known] = table[data.sets.rows[known], flat[known]]

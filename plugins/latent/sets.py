@@ -11,6 +11,7 @@ import numpy as np
 from structsolve.examples.packed import Examples
 from structsolve.structure.base import Space
 from structsolve.structure.pack import pack
+from structsolve.structure.weighted_labels import WeightedLabels
 
 _SETS = (set, frozenset, list, tuple, np.ndarray, type(None))
 
@@ -161,11 +162,14 @@ def split(y: Any, axes: int = 1, void: Any = None) -> Given:
     sequences = list(y) if axes else [y]
     if axes == 2:
         sequences = [_picture(entries) for entries in sequences]
-    row, spoilt = 0, set()
+    row, spoilt, weighted = 0, set(), None
     holds = _SETS[:-1] if None in given.void else _SETS
     for i, entries in enumerate(sequences):
         if entries is None:
             raise ValueError(f"y, example {i}: found None, expected one None for each of its nodes")
+        if isinstance(entries, WeightedLabels):
+            weighted = i
+            entries = _picture(entries.labels) if axes == 2 else entries.labels
         if not _holds_sets(entries, holds):
             row += np.size(entries) if isinstance(entries, np.ndarray) else _length(entries)
             continue
@@ -177,6 +181,12 @@ def split(y: Any, axes: int = 1, void: Any = None) -> Given:
             row += 1
     if not spoilt:
         return given
+    if weighted is not None:
+        i, v = next((i, v) for _, i, v in given.nodes.values())
+        raise ValueError(
+            f"y, example {i}, node {v}: found several allowed labels, or None, and WeightedLabels "
+            f"in example {weighted}, expected one label at every node, or labels without weights"
+        )
     for members, _, _ in given.nodes.values():
         given.named.update(members or ())
     if len({isinstance(label, str) for label in given.named}) > 1:

@@ -12,6 +12,7 @@ from structsolve import registry
 from structsolve.evaluation.report import FIGURES, Report, of_argument, row_of
 from structsolve.evaluation.scorers import Weighted, final_model
 from structsolve.examples.given import check_columns, check_weights
+from structsolve.examples.kinds import one_kind
 from structsolve.structure.pack import pack
 from structsolve.utils.arrays import plain_numbers
 
@@ -58,7 +59,7 @@ def label_set_report(
         raise ValueError(
             f"y_true has shape {true.shape}, y_pred {pred.shape}, expected the same, not empty"
         )
-    names = range(true.shape[1]) if names is None else np.asarray(names).tolist()
+    own, names = names, range(true.shape[1]) if names is None else one_kind(names, "names").tolist()
     if len(names) != true.shape[1]:
         raise ValueError(f"names has {len(names)} entries, expected {true.shape[1]}, one a column")
     if len({*names}) < len(names):
@@ -79,10 +80,18 @@ def label_set_report(
         if takes is None:
             raise ValueError("hierarchy: no plugin has a structure that takes one")
         structure = known.make("structures", takes, hierarchy=hierarchy)
-        pairs = zip(given.values(), (true, pred), strict=True)  # data frames name their nodes
-        sets = (each if hasattr(each, "columns") else matrix for each, matrix in pairs)
-        report["hierarchical"] = structure.set_scores(*sets)
+        sides = []
+        for each, matrix in zip(given.values(), (true, pred), strict=True):
+            sides.append(matrix.view(_Named))
+            sides[-1].columns = getattr(each, "columns", own)
+        report["hierarchical"] = structure.set_scores(*sides)
     return report
+
+
+class _Named(np.ndarray):
+    """Indicators with the names of their columns, which should be nodes of a hierarchy."""
+
+    columns: Any
 
 
 @dataclass(frozen=True)

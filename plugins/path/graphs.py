@@ -290,14 +290,14 @@ def stack_topology(graphs: list[dict[str, Any]]) -> Examples:
         "edge_starts": starts,
         "shapes": np.array([g["shape"] or (0, 0) for g in graphs], dtype=np.int64),
     }
+    if all(g.get("costs") is not None for g in graphs):
+        topology["costs"] = np.concatenate([g["costs"] for g in graphs])
     # The digest of training data covers features and labels; this adds the graphs.
     digest = hashlib.sha256(offsets.tobytes())
-    for name in ("tails", "heads", "ends", "edge_starts"):
-        digest.update(topology[name].tobytes())
+    for name in ("tails", "heads", "ends", "edge_starts", "costs"):
+        digest.update(topology[name].tobytes() if name in topology else b"")
     topology["identity"] = digest.hexdigest()
     names = [g.get("names") for g in graphs]
     if any(one is not None for one in names):
         topology["names"] = names
-    if all(g.get("costs") is not None for g in graphs):
-        topology["costs"] = np.concatenate([g["costs"] for g in graphs])
     return Examples(offsets, edge_offsets=starts, topology=topology)

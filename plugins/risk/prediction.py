@@ -13,6 +13,7 @@ from structsolve.plugins.risk._decode import label_scores
 from structsolve.plugins.risk.diagnostics import RiskDiagnostics
 from structsolve.plugins.risk.joint import check_joint
 from structsolve.plugins.risk.ridge import FeatureSmoother, JointSmoother, KernelSmoother
+from structsolve.plugins.risk.shapes import refuse_weights
 from structsolve.plugins.risk.targets import PartTargets, example_rows
 from structsolve.potentials.mercer import Kernel, given_dense
 from structsolve.potentials.mercer_model import PREDICTION_BYTES
@@ -75,6 +76,7 @@ class RiskPredictionMixin(RiskDiagnostics):
         if not isinstance(self._targets, PartTargets):
             return self._targets.risks(self.weights(X), y)
         labelled = pack(self.space_, X, listed(y, "y"))
+        refuse_weights(labelled, self._targets.examples, "training")
         theta, constants = self._scores(features, self.alpha_)
         parts = self._asked("parts")(make_layout(self.space_, labelled))
         return constants - label_scores(parts, theta, labelled.labels)

@@ -11,6 +11,13 @@ import numpy as np
 from structsolve.examples.packed import Examples
 from structsolve.lp.ask import ask_oracle
 from structsolve.plugins.risk._decode import decode_scores, encoded, label_costs, risk_scores
+from structsolve.plugins.risk.shapes import (
+    counts_of,
+    refuse_losses,
+    refuse_parts,
+    refuse_sizes,
+    refuse_weights,
+)
 from structsolve.structure.ask import ask_loss, ask_parts, loss_advice, make_layout
 from structsolve.structure.loss_values import losses
 from structsolve.utils.suggest import a_type
@@ -36,31 +43,22 @@ class PartTargets:
     ------
     ValueError
         If the loss is not linear in the indicators of both labels, or examples differ in their
-        numbers of nodes or edges, or in weights of nodes (the first is named).
+        numbers of nodes or edges, in what these are, or in their weights (the first is named).
     """
 
     def __init__(self, space: Any, examples: Examples, loss: Any):
         from scipy.sparse import csr_matrix  # heavy
 
         self.space, self.examples, self.loss_given = space, examples, loss
-        counts = _counts(examples)
+        counts = counts_of(examples)
         self.sizes = tuple(int(count[0]) for _, count in counts)
-        _refuse_sizes(
+        refuse_sizes(
             counts,
             self.sizes,
             "example 0 has {}; expected examples of one shape: parts of different nodes cannot be "
             "averaged",
         )
-        weights = examples.topology.get("node_weights")
-        if weights is not None:
-            rows = weights.reshape(examples.n, -1)
-            other = np.flatnonzero((rows != rows[0]).any(axis=1))
-            if other.size:
-                raise ValueError(
-                    f"y, example {other[0]}: found other weights of nodes than in example 0, "
-                    "expected the same in all: labels of different weights have no average; take "
-                    "StructuredSVM"
-                )
+        refuse_weights(examples, examples, "example 0")
         if not self.loss.has_costs:
             raise ValueError(
                 f"loss {loss!r} of structure {space.structure.name!r} is not linear in the parts "
@@ -68,6 +66,8 @@ class PartTargets:
                 f"structure's oracle; {loss_advice(space, self.layout, lambda one: one.has_costs)}"
             )
         self.size = space.layout.theta_size(*self.sizes[:2])
+        self.check_parts(examples)
+        refuse_losses(self.loss, loss, examples, self.size)
         parts = ask_parts(space)(self.layout)
         data, indices, indptr = encoded(parts, examples.labels)
         if indices.size and (indices.min() < 0 or indices.max() >= self.size):
@@ -162,13 +162,31 @@ class PartTargets:
         Raises
         ------
         ValueError
-            The message names the first example with another number of nodes or edges.
+            The message names the first example with another number of nodes or edges, or others.
         """
-        _refuse_sizes(
-            _counts(examples),
+        refuse_sizes(
+            counts_of(examples),
             self.sizes,
             "expected {} as in training: labels of different shapes have no average",
         )
+        self.check_parts(examples)
+
+    def check_parts(self, examples: Examples) -> None:
+        """Refuse examples whose nodes or edges are others than those of the first of training.
+
+        Parameters
+        ----------
+        examples : Examples
+            Of the shape of the training examples.
+
+        Raises
+        ------
+        ValueError
+            The message names the first example that differs.
+        """
+        theta, _ = risk_scores(self.loss, np.ones((1, self.size)), np.ones(1))
+        edges = bool(theta[0, self.space.layout.theta_size(self.sizes[0], 0) :].any())
+        refuse_parts(examples, self.examples, edges)
 
     def decode(
         self, scores: Any, examples: Examples, n_jobs: int | None
@@ -318,29 +336,6 @@ def _check_state(arrays: dict[str, np.ndarray]) -> None:
         or (labels < 0).any()
     ):
         raise ValueError("its labels do not fit their offsets")
-
-
-def _counts(examples: Examples) -> list[tuple[str, np.ndarray]]:
-    """Return the numbers of nodes and of edges of each example, and what else its shape is."""
-    none = np.zeros(1, dtype=np.int64)
-    offsets = {
-        "nodes": examples.offsets,
-        "edges": examples.edge_offsets,
-        "parts of a label": examples.label_offsets,
-    }
-    counts = [(name, none if o is None else np.diff(o)) for name, o in offsets.items()]
-    shapes = examples.topology.get("shapes")  # of pictures and maps
-    return counts if shapes is None else [*counts, ("rows", np.asarray(shapes)[:, 0])]
-
-
-def _refuse_sizes(counts: list[tuple[str, np.ndarray]], expected: Any, reason: str) -> None:
-    """Refuse examples of other sizes than expected; ``reason`` takes the number expected."""
-    for (name, count), size in zip(counts, expected):
-        wrong = np.flatnonzero(count != size)
-        if wrong.size:
-            raise ValueError(
-                f"example {wrong[0]}: found {count[wrong[0]]} {name}, {reason.format(size)}"
-            )
 
 
 def example_rows(kernel: Any, examples: Examples, dense: bool) -> Any:

@@ -7,6 +7,7 @@ import inspect
 import json
 import os
 from collections.abc import Iterator
+from reprlib import repr as brief
 from typing import Any
 
 import numpy as np
@@ -213,6 +214,8 @@ def read_with_plugin(
             learned = json.loads(json.dumps(learned))
         except TypeError as error:
             raise TypeError(f"the reader of {name!r} has parameters {learned}: {error}") from None
+    if fit:
+        _refuse_replaced(path, params, learned)
     X, y = answer[0] if steps is not None else _arrays(answer[0]), answer[1]
     if late is not None:
         rows = parse_rows(late)
@@ -220,6 +223,17 @@ def read_with_plugin(
     if params.get("rows", late) and not n_rows(X):
         raise ValueError(f"{path}: found no examples left by rows={params.get('rows', late)}")
     return X, y, reader, learned
+
+
+def _refuse_replaced(path: str, given: dict[str, Any], learned: dict[str, Any]) -> None:
+    """Refuse parameters that were given and that the reader has learned otherwise."""
+    for name, value in given.items():
+        if value is not None and learned.get(name, value) not in (value, str(value)):
+            own = brief(learned[name])
+            raise UsageError(
+                f"--option {name}={value}: found {name}={own} in {path}, where the reader learns "
+                "it; leave it out"
+            )
 
 
 @contextlib.contextmanager

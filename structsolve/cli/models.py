@@ -397,7 +397,8 @@ def _make_named(args: argparse.Namespace, structure: Any) -> Any:
     given = {
         option: getattr(args, option)
         for option in OF_PARAMETERS
-        if option in takes and getattr(args, option) != args.default_of(option)
+        if option in takes
+        and (option in args.given or getattr(args, option) != args.default_of(option))
     }
     if "class_weight" in given:
         given["class_weight"] = class_weight(given["class_weight"])

@@ -278,7 +278,7 @@ def check_outputs(inputs: Mapping[str, Any], outputs: Mapping[str, str | None]) 
 
 
 def refuse(args: Any, text: str, *names: str) -> None:
-    """Refuse options that are not at their defaults.
+    """Refuse options that are given.
 
     Parameters
     ----------
@@ -295,5 +295,5 @@ def refuse(args: Any, text: str, *names: str) -> None:
         The message names the first one.
     """
     for name in names:
-        if getattr(args, name) != args.default_of(name):
+        if name in args.given or getattr(args, name) != args.default_of(name):
             raise UsageError(f"--{name.replace('_', '-')}{text}")

@@ -55,6 +55,12 @@ class PartialFitMixin:
             Itself.
         """
         self._check_settings()
+        for name in ("early_stopping", "callbacks", "checkpoint"):
+            if getattr(self, name):
+                raise ValueError(
+                    f"{name} is given, but partial_fit makes one pass over a batch: leave it out, "
+                    "or use fit"
+                )
         if self.scale_features not in (False, "auto"):
             raise ValueError(
                 f"scale_features is {self.scale_features!r}, but scales need all examples at once: "

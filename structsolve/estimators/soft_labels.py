@@ -27,6 +27,11 @@ def are_marginals(structure: Any, y: Any) -> bool:
     -------
     bool
 
+    Raises
+    ------
+    ValueError
+        For data frames, whose names of columns would be lost.
+
     Examples
     --------
     >>> import structsolve
@@ -36,9 +41,16 @@ def are_marginals(structure: Any, y: Any) -> bool:
     """
     if not getattr(structure, "takes_marginals", False):
         return False
+    listed = isinstance(y, (list, tuple)) or (isinstance(y, np.ndarray) and y.ndim in (1, 3))
+    for i, one in enumerate([y] if structure.single_node else y if listed else ()):
+        if len(getattr(one, "columns", ())) > 1:
+            where = "y" if structure.single_node else f"y, example {i}"
+            raise ValueError(
+                f"{where}: found a data frame of {len(one.columns)} columns, expected one class "
+                "per row, or marginals as an array, to_numpy(), of which column k is of class k"
+            )
     if structure.single_node:
         return _is_table(y)
-    listed = isinstance(y, (list, tuple)) or (isinstance(y, np.ndarray) and y.ndim in (1, 3))
     return listed and len(y) > 0 and all(map(_is_table, y))
 
 

@@ -21,6 +21,7 @@ from structsolve.evaluation.report import (
     row_of,
 )
 from structsolve.examples.given import check_weights
+from structsolve.examples.kinds import one_kind
 from structsolve.utils.lazy import moved
 from structsolve.utils.params import check_choice
 from structsolve.utils.values import equal, is_whole
@@ -131,7 +132,7 @@ def _names(true: NDArray[Any], pred: NDArray[Any], labels: Sequence[Any] | None)
     """Return the classes of a report, checked."""
     if labels is None:
         return np.unique(np.concatenate([true, pred]))
-    names = np.asarray(labels)
+    names = one_kind(labels, "labels")
     texts = [one.dtype.kind == "U" for one in (names, true)]
     if names.ndim != 1 or not names.size or texts[0] != texts[1] or len({*labels}) < names.size:
         raise ValueError(

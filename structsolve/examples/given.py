@@ -10,6 +10,7 @@ import numpy as np
 from ..utils.arrays import real_array
 from ..utils.masked import refuse_masked
 from ..utils.suggest import a_type
+from .kinds import one_kind
 
 # Products and sums of larger features overflow: weights and scores would be NaN.
 HUGE = 1e100
@@ -144,6 +145,8 @@ def column_names(Y: Any, n: int, classes: Any = None, what: str = "y") -> np.nda
     own = list(Y.columns) if hasattr(Y, "columns") else None
     given = own if classes is None else classes
     names = np.arange(n) if given is None else np.asarray(given)
+    if classes is not None:
+        one_kind(classes, "classes")
     if names.dtype == object:
         names = names.astype(str)
     if names.shape != (n,) or len(np.unique(names)) < n:
@@ -264,7 +267,7 @@ def check_columns(
     --------
     >>> check_columns([[0, 1]], ["cat", "dog"])
     """
-    if names is None or not hasattr(Y, "columns"):
+    if names is None or getattr(Y, "columns", None) is None:
         return
     texts = all(isinstance(name, str) for name in Y.columns)
     given, names = list(map(str, Y.columns)), list(map(str, names))

@@ -11,6 +11,7 @@ import numpy as np
 from structsolve.utils.suggest import a_type
 
 from .given import check_labels_of, check_row_counts
+from .kinds import is_mixed, one_kind
 
 MOST = 2.0**53  # integers below differ as floats, too
 ROUNDED = (
@@ -106,14 +107,14 @@ def flatten_rows(Y: Any, n: int) -> np.ndarray:
                 raise ValueError("inhomogeneous")
     except ValueError as error:
         if "inhomogeneous" not in str(error):
-            raise
+            raise ValueError(f"{error} Expected one class per row") from None
         sets = [hasattr(entry, "__len__") and not isinstance(entry, (str, bytes)) for entry in Y]
         i = sets.index(True)
         raise ValueError(
             f"y, example {i}: found {list(Y)[i]!r}, expected one class per row"
         ) from error
-    if y.dtype.kind not in "biufU" or _is_mixed(Y, y):
-        _refuse_kinds(Y if _is_mixed(Y, y) else y.tolist())
+    if y.dtype.kind not in "biufU" or is_mixed(Y, y):
+        _refuse_kinds(Y if is_mixed(Y, y) else y.tolist())
     if y.dtype.kind == "f" and not (fits := (np.abs(y) < MOST) & (y == np.trunc(y))).all():
         i = int(np.argmin(fits))
         if MOST <= abs(y[i]) < np.inf:
@@ -196,7 +197,7 @@ def _as_labels(given: Any, where: str) -> np.ndarray:
     if y.ndim != 1:
         shown = f"{y.ndim} dimensions" if y.ndim else a_type(given)
         raise ValueError(f"{where}: found {shown}, expected a flat list of labels")
-    mixed = _is_mixed(given, y)
+    mixed = is_mixed(given, y)
     if y.dtype.kind in "OT" or mixed:  # T is NumPy's kind of strings of any length
         types = {type(v) for v in (given if mixed else y.tolist())}
         if types <= {str, np.str_}:
@@ -227,24 +228,6 @@ def _as_labels(given: Any, where: str) -> np.ndarray:
     return y
 
 
-def _is_mixed(given: Any, array: np.ndarray) -> bool:
-    """Return whether NumPy converted numbers or bytes among strings to strings."""
-    if array.dtype.kind not in "US" or not isinstance(given, (list, tuple)):
-        return False
-    kinds = set(map(type, given))
-    return not any(all(issubclass(kind, one) for kind in kinds) for one in (str, bytes))
-
-
-def _sortable(given: Any) -> np.ndarray:
-    """Return given classes as an array; refuse those that cannot be sorted."""
-    classes = np.asarray(given)
-    mixed = classes.dtype.kind == "O" and len(set(map(type, classes.ravel()))) > 1
-    if mixed or _is_mixed(given, classes):
-        types = sorted({type(label).__name__ for label in given})
-        raise ValueError(f"classes: found {types}, expected all strings or all integers")
-    return classes
-
-
 def learn_classes(flat: np.ndarray, given: Any = None) -> np.ndarray:
     """Return the sorted classes of the labels, or the given ones sorted.
 
@@ -269,7 +252,7 @@ def learn_classes(flat: np.ndarray, given: Any = None) -> np.ndarray:
         if not len(flat):
             raise ValueError("y has no labels: expected at least one sequence that is not empty")
         return np.unique(flat)
-    classes = _sortable(given)
+    classes = one_kind(given, "classes")
     if classes.ndim != 1 or len(np.unique(classes)) != len(classes):
         raise ValueError("classes must be a flat list without repetition")
     return np.sort(classes)
@@ -423,7 +406,7 @@ def class_names(classes: Any, structure: str, ordered: bool = True) -> np.ndarra
             f"structure {structure!r}: classes is {classes!r}, expected their number, at "
             "least 1, or their names"
         )
-    names = _sortable(classes)
+    names = one_kind(classes, "classes")
     if not len(names) or len(np.unique(names)) < len(names):
         raise ValueError(
             f"structure {structure!r}: classes are {brief(names.tolist())}, expected distinct names"

@@ -193,6 +193,8 @@ def _arranged(
             "rows are for fit(sample_weight=...), energies for 'decode', edges need offsets or "
             "node_names; leave them out"
         )
+    if target not in (None, "y_json"):
+        arrays.pop("y_json", None)
     labels = _labels(path, arrays, target, shape)
     for name in (*TARGETS, "edges" if "offsets" not in arrays else ""):
         arrays.pop(name, None)
@@ -205,6 +207,8 @@ def _labels(
     path: PathLike, arrays: dict[str, np.ndarray], target: str | None, shape: Any
 ) -> np.ndarray | None:
     """The array of labels; label sets become indicators, orders become ranks."""
+    if "y_json" in arrays:
+        return arrays.get("y")  # refused beside it
     sets = [name[: -len("_indptr")] for name in arrays if name.endswith("_indptr")]
     if target is None:
         rows = arrays["X"].shape[:1] if "X" in arrays else arrays.get("X_shape", ())[:1]
@@ -219,7 +223,12 @@ def _labels(
         raise ValueError(
             f"{path}: found no array {target!r}; expected one of {', '.join([*arrays])}"
         )
-    labels = arrays[target]
+    labels, names = arrays[target], arrays.get("label_names")
+    if names is not None and labels.ndim == 2 and len(names) != labels.shape[1]:
+        raise ValueError(
+            f"{path}: found {len(names)} label_names, expected {labels.shape[1]}, one for each "
+            f"column of {target!r}"
+        )
     if target == "order":
         if labels.ndim != 2 or not (np.sort(labels, axis=1) == np.arange(labels.shape[1])).all():
             raise ValueError(f"{path}: the rows of 'order' are no permutations of 0, 1, ...")

@@ -6,11 +6,13 @@ import zipfile
 import zlib
 from collections.abc import Sequence
 from itertools import pairwise
+from reprlib import repr as brief
 from typing import Any
 
 import numpy as np
 from scipy import sparse
 
+from structsolve.examples.kinds import joined, one_kind
 from structsolve.io._text import PathLike, atomic_write, reads_file
 from structsolve.utils.sparse import as_csr, csr_of, split_rows
 from structsolve.utils.suggest import a_type
@@ -72,6 +74,7 @@ def write_npz(path: PathLike, X: Any, y: Any = None, compress: bool = True) -> N
         lengths = [x.shape[0] for x in X]
         if 0 in lengths:
             raise ValueError(f"example {lengths.index(0)}: found no rows; expected one or more")
+        _refuse_other_columns(X)
         arrays["offsets"] = np.r_[0, np.cumsum(lengths)].astype(np.int64)
         if y is not None:
             for i, (labels, length) in enumerate(zip(y, lengths, strict=True)):
@@ -79,8 +82,8 @@ def write_npz(path: PathLike, X: Any, y: Any = None, compress: bool = True) -> N
                     raise ValueError(
                         f"example {i}: found {len(labels)} labels; expected {length}, as X has rows"
                     )
-            y = np.concatenate([np.asarray(labels) for labels in y])
-        stack = sparse.vstack if sparse.issparse(X[0]) else np.concatenate
+            y = joined(y, "y")
+        stack = sparse.vstack if any(map(sparse.issparse, X)) else np.concatenate
         X = stack([*X])
     if sparse.issparse(X):
         X = as_csr(X)
@@ -89,7 +92,11 @@ def write_npz(path: PathLike, X: Any, y: Any = None, compress: bool = True) -> N
     else:
         arrays["X"] = np.asarray(X)
     if y is not None:
-        arrays["y"] = np.asarray(y)
+        arrays["y"] = y if isinstance(y, np.ndarray) else one_kind(y, "y")
+        if np.shape(y)[:1] != np.shape(X)[:1]:
+            raise ValueError(
+                f"y has the shape {np.shape(y)}; expected a label for each of {np.shape(X)[0]} rows"
+            )
     for name, array in arrays.items():
         if array.dtype.hasobject:
             raise ValueError(f"{name}: found an object array; expected numbers or strings")
@@ -212,14 +219,17 @@ def arrange(path: PathLike, arrays: dict[str, Any]):
             raise ValueError(f"{path}: found {what}; expected {expected}")
 
     if "y_json" in arrays:
+        twice = [name for name in ("y", "classes") if name in arrays]
+        check(not twice, f"y_json and {' and '.join(twice)}", "labels once")
         texts = arrays["y_json"]
-        X, _ = arrange(path, {k: v for k, v in arrays.items() if k not in ("y", "y_json")})
+        X, _ = arrange(path, {k: v for k, v in arrays.items() if k != "y_json"})
         n = len(X) if isinstance(X, list) else X.shape[0]
         sound = texts.shape == (n,) and texts.dtype.kind == "U"
         check(sound, f"y_json of {texts.dtype} {texts.shape}", f"{n} texts, one for each example")
         return X, [from_text(text) for text in texts.tolist()]
     if "X" in arrays:
-        X = arrays["X"]
+        X, other = arrays["X"], [name for name in _CSR if name in arrays]
+        check(not other, f"X and {', '.join(other)}", "features once")
         check(X.ndim == 2, f"X of shape {X.shape}", "two dimensions")
         check(X.dtype.kind in "biuf", f"X of type {X.dtype}", "numbers")
     else:
@@ -309,6 +319,17 @@ def _as_json(X: Any, y: Any) -> np.ndarray:
     return np.array(texts)
 
 
+def _refuse_other_columns(X: Sequence[Any]) -> None:
+    """Refuse examples with other columns than the first."""
+    own = [[*getattr(x, "columns", range(x.shape[1]))] for x in (X[0], *X)]
+    for i, names in enumerate(own[1:]):
+        if names != own[0]:
+            raise ValueError(
+                f"example {i}: found the columns {brief(names)}; expected {brief(own[0])}, as in "
+                "example 0"
+            )
+
+
 def _no_features(path: PathLike, listed: str) -> ValueError:
     return ValueError(f"{path}: found the arrays {listed}; expected 'X', or '{', '.join(_CSR)}'")
 
@@ -368,7 +389,7 @@ def _of_pictures(X: Any, y: Any) -> tuple[np.ndarray, np.ndarray, Any]:
                     f"example {i}: found labels of shape {np.shape(labels)}; expected "
                     f"{tuple(shape)}, as the picture has"
                 )
-        y = np.concatenate([np.asarray(labels).ravel() for labels in y])
+        y = joined(y, "y")
     return shapes, np.concatenate([x.reshape(-1, x.shape[2]) for x in X]), y
 
 

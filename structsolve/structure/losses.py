@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 
 from ..examples.given import check_named
+from ..examples.kinds import joined, one_kind
 from ..utils.arrays import real_array
 from ..utils.memory import refuse_too_large
 from ..utils.params import Params
@@ -72,7 +73,8 @@ class CostMatrix(Params):
                     f"{K} classes of y; name its rows with classes= if y lacks some of them"
                 )
             return matrix
-        order = {c: j for j, c in enumerate(np.asarray(self.classes).tolist())}
+        names = one_kind(self.classes, "CostMatrix: classes")
+        order = {c: j for j, c in enumerate(names.tolist())}
         if len(order) != matrix.shape[0]:
             raise ValueError(
                 f"CostMatrix: {len(order)} distinct classes for a matrix of {matrix.shape[0]} rows"
@@ -127,10 +129,10 @@ class ClassWeights(Params):
         ValueError
             If there are no labels.
         """
-        flat = [np.asarray(labels).ravel() for labels in Y]
-        if not sum(map(len, flat)):
+        flat = joined(Y, "ClassWeights.balanced: Y")
+        if not len(flat):
             raise ValueError("ClassWeights.balanced: found no labels in Y")
-        names, counts = np.unique(np.concatenate(flat), return_counts=True)
+        names, counts = np.unique(flat, return_counts=True)
         weights = counts.sum() / (len(names) * counts)
         return cls(dict(zip(names.tolist(), weights.tolist())), normalized)
 

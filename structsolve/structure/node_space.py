@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from ..examples import labels
+from ..examples.kinds import one_kind
 from ..examples.packed import Examples
 from ..examples.stacking import pieces
 from ..potentials.weight_layout import WeightLayout
@@ -227,7 +228,7 @@ class NodeSpace(Space):
                 )
             picked = named
         else:
-            picked = np.isin(self.classes_, named)
+            picked = np.isin(self.classes_, one_kind(names, where))
             if picked.any() and picked.sum() < len(given):
                 known = self.classes_.tolist()
                 unknown = next(name for name in given if name not in known)

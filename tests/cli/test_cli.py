@@ -271,6 +271,11 @@ def test_options_without_effect_beside_others_are_refused(capsys, model, tagged,
     told = "window is 3, which is for features 'template'; found features 'columns'"
     fails(capsys, *fit, "columns", "--window", 3, match=told)
     fails(capsys, *fit, "columns", "--option", "window=3", match=told)
+    fails(capsys, *fit, "columns", "--window", 2, match=told.replace("3", "2"))  # the default
+    told = r"--option columns=3: found columns=2 in .*, where the reader learns it; leave it out"
+    fails(capsys, *fit, "columns", "--option", "columns=3", match=told)
+    works(capsys, *fit, "columns", "--option", "columns=2")
+    told = "window is 3, which is for features 'template'; found features 'columns'"
     fails(capsys, "convert", tagged, out, "--option", "window=3", match=told)
     told = "--window and --option window: expected one of them"
     for window in (2, 3):

@@ -8,9 +8,7 @@ from data import flat
 from sklearn.datasets import dump_svmlight_file
 
 import structsolve
-from structsolve import (
-    StructuredSVM,
-)
+from structsolve import ExtremeSVM, StructuredSVM
 from structsolve.cli.main import main
 
 
@@ -74,6 +72,9 @@ def test_folds_that_were_spared_are_told(capsys, tmp_path):
         (["--oracle", "cvxpy:NOPE"], "cvxpy"),
         (["--random-state", "-1"], "random_state is -1"),
         (["--window", "3"], "--window is for conll data; found svmlight"),
+        (["--window", "2"], "--window is for conll data; found svmlight"),  # the default
+        (["--estimator", "ExtremeSVM", "--kernel-param", "gamma=1"], "has no such parameter"),
+        (["--estimator", "ExtremeSVM", "--cache-size", "200"], "--cache-size: --estimator Extreme"),
         (["--estimator", "ExtremeSVM", "--no-intercept"], "--no-intercept: --estimator ExtremeSVM"),
         (["--format", "conllu", "--option", "structure=chain"], "give --structure NAME"),
         (["--structure", "dependency", "--option", "structure=chain"], "--structure and --option"),
@@ -110,3 +111,17 @@ def test_the_shell_refuses_before_it_reads(options, message, tmp_path, capsys):
     data, model = str(tmp_path / "none.svm"), str(tmp_path / "model")
     assert main(["fit", data, "--model", model, *options]) != 0
     assert message in capsys.readouterr().err
+
+
+def test_options_at_the_defaults_of_the_shell_hold_for_estimators_with_others(tmp_path):
+    data, model = tmp_path / "a.svm", tmp_path / "m"
+    data.write_text("0 1:1\n1 2:1\n")
+    fit = ("fit", data, "--model", model, "--estimator", "ExtremeSVM")
+    own = ExtremeSVM().get_params()
+    for options in ({}, {"max_iter": 100}, {"surrogate": "margin"}):
+        flags = [f"--{name}={value}".replace("_", "-") for name, value in options.items()]
+        assert main([*map(str, fit), *flags]) == 0
+        params = structsolve.load(model).get_params()
+        assert {name: params[name] for name in ("max_iter", "surrogate")} == {
+            "max_iter": own["max_iter"], "surrogate": own["surrogate"], **options
+        }  # fmt: skip

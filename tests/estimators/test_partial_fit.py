@@ -8,7 +8,7 @@ from checks import refused, reloaded
 from data import classes
 from sklearn.base import clone
 
-from structsolve import StructuredSVM
+from structsolve import ExtremeSVM, StructuredSVM
 
 pytestmark = pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
 
@@ -70,3 +70,13 @@ def test_columns_keep_their_names():
         model.partial_fit(X, Y)
     assert any("feature names" in str(warning.message) for warning in told)
     assert model.feature_names_in_.tolist() == list("abcde")
+
+
+@pytest.mark.parametrize(
+    ("name", "given"), [("early_stopping", True), ("callbacks", [print]), ("checkpoint", "never")]
+)
+def test_what_a_pass_over_a_batch_does_not_do_is_refused(name, given):
+    told = f"{name} is given, but partial_fit"
+    refused(told, clone(MODEL).set_params(**{name: given}).partial_fit, X, Y)
+    if name == "checkpoint":
+        refused(told, ExtremeSVM(checkpoint=given).partial_fit, X, Y)

@@ -377,3 +377,15 @@ def test_given_parts_are_checked():
     made = GivenParts(parts, np.array([0, *[1] * n]), np.array([2], np.int32), one)
     index, value = encode(made, 0, problem.examples.label(0))
     assert index.tolist() == [2] and value.tolist() == [1.0]
+
+
+@pytest.mark.parametrize("name", ["multiclass", "chain", "tree"])
+def test_data_frames_are_no_marginals(name):
+    frame = pytest.importorskip("pandas").DataFrame
+    X, soft = case(name)
+    y, where = (frame(soft), "y") if name == "multiclass" else ([*map(frame, soft)], "y, example 0")
+    told = f"^{where}: found a data frame of 3 columns, expected one class per row, or marginals"
+    refused(told, StructuredSVM(name, surrogate="crf").fit, X, y)
+    if name == "multiclass":
+        told = "y should be a 1d array.* Expected one class per row"
+        refused(told, StructuredSVM("ordinal").fit, X, y)

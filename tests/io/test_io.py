@@ -122,6 +122,13 @@ def test_conll_refuses_what_it_cannot_hold(tmp_path, row):
     refused("expected no blanks", write_conll, tmp_path / "a.conll", [[row]], [["O"]])
 
 
+@pytest.mark.parametrize("write", [write_conll, write_crfsuite])
+def test_other_numbers_of_labels_than_of_tokens_are_refused(tmp_path, write):
+    for Y in ([["O"]], [["O"]] * 3):
+        refused("X has 2 examples and y has", write, tmp_path / "a", [[["a"]]] * 2, Y)
+    refused("example 1: found 2 labels, expected 1", write, "a", [[["a"]]] * 2, [["O"], ["O", "O"]])
+
+
 @needs_data
 @pytest.mark.parametrize(("part", "n", "tokens"), [("train", 8936, 211727), ("test", 2012, 47377)])
 def test_conll2000(part, n, tokens):

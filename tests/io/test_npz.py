@@ -13,6 +13,7 @@ from scipy import sparse
 from small_files import put, same_folder
 
 from structsolve.io import read_examples
+from structsolve.io.archives import ArchiveReader
 from structsolve.io.npz import read_npz, write_npz
 
 lengths = st.lists(st.integers(1, 4), min_size=1, max_size=5)
@@ -88,11 +89,34 @@ csr = {
         (csr | {"X_indptr": np.array([0, 2, 1])}, "sparse arrays that do not fit together"),
         (csr | {"X_shape": np.array([2])}, r"found X_shape \[2\]"),
         (csr | {"X_indices": np.array([0.0, 1.0])}, "not integers"),
+        (csr | ok, "found X and X_data, X_indices, X_indptr, X_shape; expected features once"),
+        (ok | {"y_json": np.array(["0"] * 3)}, "found y_json and y; expected labels once"),
     ],
 )
 def test_npz_faults(tmp_path, arrays, message):
     np.savez(tmp_path / "bad.npz", **arrays)
     refused(rf"bad\.npz: .*{message}", read_npz, tmp_path / "bad.npz")
+
+
+@pytest.mark.pandas
+def test_frames_with_columns_in_another_order(tmp_path):
+    frame = pytest.importorskip("pandas").DataFrame(np.eye(2), columns=["a", "b"])
+    told = "example 1: found the columns .*'b', 'a'.*; expected"
+    refused(told, write_npz, tmp_path / "a.npz", [frame, frame[["b", "a"]]])
+
+
+def test_dense_examples_beside_sparse_ones(tmp_path):
+    write_npz(tmp_path / "a.npz", [np.eye(2), sparse.csr_matrix(2 * np.eye(2))])
+    assert [x.toarray()[0, 0] for x in read_npz(tmp_path / "a.npz")[0]] == [1, 2]
+
+
+def test_archives_with_labels_twice(tmp_path):
+    path, ranks, labels = tmp_path / "a.npz", np.tile([1, 0], (3, 1)), np.array(["[0]"] * 3)
+    np.savez(path, X=np.eye(3), y_json=labels, rank=ranks, label_names=["u", "v"])
+    assert ArchiveReader().fit(str(path))[1] == [[0]] * 3
+    assert ArchiveReader(target="rank").fit(str(path))[1].tolist() == ranks.tolist()
+    np.savez(path, X=np.eye(3), rank=ranks, label_names=["u"])
+    refused("found 1 label_names, expected 2, one for each column", ArchiveReader().fit, str(path))
 
 
 def test_npz_cut_short_at_any_place(tmp_path):
@@ -110,6 +134,11 @@ def test_npz_refuses_objects_and_unequal_lengths(tmp_path):
         write_npz(tmp_path / "a.npz", np.eye(2), np.array(["a", None], object))
     with pytest.raises(ValueError, match="example 1: found 2 labels; expected 1"):
         write_npz(tmp_path / "a.npz", [np.eye(2), np.ones((1, 2))], [[1, 2], [1, 2]])
+    for X, y, told in (
+        (np.eye(3), [1, 2], r"y has the shape \(2,\); expected a label for each of 3 rows"),
+        ([np.eye(2), np.ones((2, 3))], None, r"example 1: found the columns \[0, 1, 2\]; expected"),
+    ):
+        refused(told, write_npz, tmp_path / "a.npz", X, y)
     refused("X: found no sequences", write_npz, tmp_path / "a.npz", [])
     refused("example 1: found no rows", write_npz, tmp_path / "a.npz", [np.eye(2), np.eye(2)[:0]])
     assert list(tmp_path.iterdir()) == []

@@ -216,7 +216,11 @@ def test_labels_of_other_weights_have_no_average():
     labels = np.array([*np.ndindex(2, 2, 2)])
     losses = (labels[:, None] != Y) @ weights
     assert risk == pytest.approx((losses @ own).min(axis=0))
+    assert model.conditional_risk(X, given) == pytest.approx(model.conditional_risk(X, Y))
     given[4] = WeightedLabels(Y[4], weights + 1)
+    refused(
+        "y, example 4: found other weights of nodes than in tr", model.conditional_risk, X, given
+    )
     refused("y, example 4: found other weights of nodes than in example 0", model.fit, X, given)
 
 

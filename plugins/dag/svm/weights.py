@@ -94,7 +94,8 @@ def node_weights(
     Raises
     ------
     ValueError
-        For an unknown rule, the rule "learned", or a slack that no weights meet.
+        For an unknown rule, the rule "learned", a slack that no weights meet, and where
+        ``normalization="none"`` takes no notice of the others.
 
     Examples
     --------
@@ -111,6 +112,12 @@ def node_weights(
         raise ValueError("normalization='learned' needs data: use HierarchicalSVM")
     top = _largest_sum(slack, hierarchy.forest)
     if kind == "none":
+        for name, given in (("directional", bool(directional)), ("slack", slack is not None)):
+            if given:
+                raise ValueError(
+                    f"{name} is given, but normalization='none' has no weights of nodes: leave it "
+                    "out, or use another normalization"
+                )
         return NodeWeights(np.zeros(len(hierarchy)))
     has_closed_form = hierarchy.forest and top == 1
     if kind == "maxmin":

@@ -234,6 +234,8 @@ def test_bad_arguments_are_refused():
     refused("needs data", node_weights, tree, "learned")
     for slack in (0.5, np.nan, np.inf, "1"):
         refused("slack is", node_weights, tree, "rho:2", slack=slack)
+    for name, value in (("directional", True), ("slack", 1.0)):
+        refused(f"{name} is given, but", node_weights, tree, "none", **{name: value})
     refused("DiGraph", node_weights, nx.Graph([(0, 1)]), "rho:2")
     refused("no nodes", node_weights, nx.DiGraph(), "rho:2")
     refused("the cycle 'a' -> 'a'", node_weights, nx.DiGraph([("a", "a")]), "rho:2")

@@ -14,7 +14,7 @@ from sklearn.base import clone
 from sklearn.model_selection import GridSearchCV
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
-from structsolve import CostMatrix, LatentSVM, StructuredSVM, TaskLoss
+from structsolve import CostMatrix, LatentSVM, StructuredSVM, TaskLoss, WeightedLabels
 from structsolve.plugins.grid import GridStructure
 from structsolve.plugins.latent.sets import split
 from structsolve.plugins.latent.states import check_n_hidden, of_classes, owners
@@ -348,6 +348,15 @@ X3, Y3 = [np.eye(3), np.eye(3)[:2]], [["a", "b", "a"], ["b", "a"]]
         ("y mixes strings and numbers", [["a", {"b"}, "a"], [{1}, "a"]]),
         ("y is a str", "ab"),
         ("y is a NoneType", None),
+        (
+            "y, example 1, node 1: found several allowed labels, or None, and WeightedLabels in "
+            "example 0, expected one label at every node, or labels without weights",
+            [WeightedLabels(["a", "b", "a"], [1.0, 2.0, 1.0]), ["b", None]],
+        ),
+        (
+            "y, example 1, node 0: found several.* and WeightedLabels in example 1",
+            [["a", "b", "a"], WeightedLabels([{"a", "b"}, "a"], [1.0, 2.0])],
+        ),
     ],
 )
 def test_wrong_labels_are_refused_by_example_and_node(message, Y):
@@ -389,6 +398,9 @@ def test_wrong_states_to_begin_with_are_refused():
     refused(message, fit, [[0, 2, 1], [0, 1]])
     refused("hidden, example 0, node 2: state 4", fit, [[0, 2, 4], [2, 1]])
     refused("hidden, example 0, node 0: state -1", fit, [[-1, 2, 1], [2, 1]])
+    refused(
+        "hidden holds bool, expected numbers of states", fit, [[False, True, False]] + [[True] * 2]
+    )
     refused("hidden: example 1: X has 2 rows and y has 1 labels", fit, [[0, 2, 1], [2]])
     refused("hidden holds", fit, [["a", "b", "a"], ["b", "a"]])
     assert LatentSVM("chain", n_hidden=2).fit(X3, Y3, hidden=[[0, 2, 1], [3, 1]]).history_

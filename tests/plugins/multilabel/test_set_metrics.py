@@ -268,3 +268,11 @@ def test_names_and_hierarchies_are_those_of_data_frames():
     for sides in ((other, plain), (plain, other)):
         refused("found the columns .* as names", label_set_report, *sides, names)
         refused("found the columns .* as nodes", label_set_report, *sides, hierarchy=ANIMALS)
+
+
+def test_names_in_another_order_than_the_nodes_are_refused():
+    names, Y = list(ANIMALS), np.eye(len(ANIMALS), dtype=int)
+    told = "y_true: found the columns .* as nodes of the hierarchy"
+    refused(told, label_set_report, Y, Y, names[::-1], ANIMALS)
+    other = label_set_report(Y, Y, [f"{name}!" for name in names], ANIMALS)
+    assert other["hierarchical"] == label_set_report(Y, Y, names, ANIMALS)["hierarchical"]

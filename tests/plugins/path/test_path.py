@@ -273,6 +273,16 @@ def test_losses_of_two_paths():
     assert space.make_loss("edge-hamming") is None  # edges have no scores
 
 
+def test_checkpoints_know_the_costs(tmp_path):
+    def fit(cost):
+        X = [{"cells": np.arange(4.0).reshape(2, 2), "costs": [0, 1, cost, 0]}]
+        model = StructuredSVM(PathStructure(4, True), loss="regret", checkpoint=tmp_path / "c")
+        model.fit(X, [[(0, 0), (0, 1), (1, 1)]])
+
+    fit(2)
+    refused("it belongs to other data", fit, 9)
+
+
 def test_regret_needs_the_cheapest_path():
     x = {"cells": np.zeros((2, 2)), "costs": [[1, 5], [2, 1]]}
     model = StructuredSVM("path", loss="regret")
