@@ -143,7 +143,7 @@ def span_f1(
     y_true, y_pred : sequence of sequences
         Chunk tags such as ``"B-NP"``, ``"I-NP"``, ``"O"``, one sequence per example; or spans
         ``(start, end, type)``, to which the other arguments do not apply.
-    scheme : {"conll", "IOB1", "IOB2", "IOE1", "IOE2", "IOBES", "BILOU"}
+    scheme : {"conll", "IOB1", "IOB2", "IOE1", "IOE2", "IOBES", "BILOU", "BIO", "BIOES", "BMES"}
         ``"conll"`` reads tags as conlleval does, in any scheme, and tolerates broken tags.  A named
         scheme is strict: a predicted span counts only if its tags follow the scheme, and the true
         tags must all be valid.

@@ -20,6 +20,8 @@ from structsolve.utils.params import check_choice
 __all__ = ["SCHEMES", "spans", "tags_from_spans"]
 
 SCHEMES = ("conll", *STRICT)
+# The letters that these schemes write for "OBIES".
+LETTERS = {"BILOU": "OBILU", "BMES": "OBMES"}
 # Numbers of marks in "OBIES".
 _B, _I, _E, _S = range(1, 5)
 
@@ -70,7 +72,7 @@ def tags_from_spans(
         Spans that do not overlap; `end` is one past the last token.
     length : int
         Number of tokens.
-    scheme : {"IOB1", "IOB2", "IOE1", "IOE2", "IOBES", "BILOU"}
+    scheme : {"IOB1", "IOB2", "IOE1", "IOE2", "IOBES", "BILOU", "BIO", "BIOES", "BMES"}
         The scheme to write.
 
     Returns
@@ -109,7 +111,7 @@ def tags_from_spans(
     prefix = write_marks(
         bounds[:, 0], bounds[:, 1] - 1, kinds, np.zeros(1, np.intp), length, scheme
     )
-    letters = "OBILU" if scheme == "BILOU" else "OBIES"
+    letters = LETTERS.get(scheme, "OBIES")
     tags = [letters[mark] for mark in prefix.tolist()]
     for start, end, kind in ordered:
         tags[start:end] = [f"{mark}-{kind}" if kind else mark for mark in tags[start:end]]
@@ -266,14 +268,15 @@ def write_marks(
     marks[np.cumsum(inside[:-1]) > 0] = _I
     # IOB1 and IOE1 mark a border only between two neighbours of the same type.
     twin = (last[:-1] + 1 == first[1:]) & (kind[:-1] == kind[1:]) & ~np.isin(first[1:], starts)
-    if scheme in ("IOB2", "IOBES", "BILOU"):
+    both_ends = STRICT[scheme] is STRICT["IOBES"]
+    if both_ends or STRICT[scheme] is STRICT["IOB2"]:
         marks[first] = _B
     elif scheme == "IOB1":
         marks[first[1:][twin]] = _B
-    if scheme in ("IOE2", "IOBES", "BILOU"):
+    if both_ends or scheme == "IOE2":
         marks[last] = _E
     elif scheme == "IOE1":
         marks[last[:-1][twin]] = _E
-    if scheme in ("IOBES", "BILOU"):
+    if both_ends:
         marks[first[first == last]] = _S
     return marks

@@ -55,7 +55,7 @@ STRICT = {
     "IOE2": ("OI* OE* EI* EE* II! IE!", "IE= II=", "E.*"),
     "IOBES": (".B* .S*", "BI= BE= II= IE=", "S.* E.*"),
 }
-STRICT["BILOU"] = STRICT["IOBES"]
+STRICT |= {"BIO": STRICT["IOB2"], **dict.fromkeys(("BILOU", "BIOES", "BMES"), STRICT["IOBES"])}
 
 
 def strict_tables(scheme: str) -> np.ndarray:

@@ -78,6 +78,32 @@ def make_model(args: argparse.Namespace, structure: Any) -> Any:
     )
 
 
+def report(model: Any, data: Any, args: argparse.Namespace) -> dict[str, Any] | None:
+    """Return the scores of ``structsolve score`` for tables of levels.
+
+    Parameters
+    ----------
+    model : estimator
+        Fitted.
+    data : Data
+        What the shell has read.
+    args : Namespace
+        Options of ``score``.
+
+    Returns
+    -------
+    Report or None
+        The hierarchical scores, and the share of right paths; None for other labels.
+    """
+    if getattr(getattr(model, "space_", None), "levels", None) is None:
+        return None
+    from structsolve.plugins.dag.metrics import hierarchical_scores  # heavy
+
+    report = hierarchical_scores(data.y, model.predict(data.X))
+    report["right_paths"] = float(model.score(data.X, data.y, metric="accuracy"))
+    return report
+
+
 def figures(
     model: Any, data: Any, truth: list[Any], guess: list[Any], args: argparse.Namespace
 ) -> tuple[dict[str, Any], list[str]]:

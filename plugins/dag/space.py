@@ -243,6 +243,11 @@ class DagSpace(Space):
             "parents takes exponential time, as to count them is #P-hard"
         }
 
+    @property
+    def label_columns(self) -> list[str] | None:
+        """Names of the columns of y that are no classes, but levels; the shell compares them."""
+        return None if self.levels is None else self.levels.form["columns"] or []
+
     def learned(self, X: Any, examples: Examples) -> Levels | None:
         """Return what the space has from these data.
 

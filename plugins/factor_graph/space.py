@@ -74,6 +74,7 @@ class FactorGraphStructure(Structure):
     """
 
     name = "factor-graph"
+    takes_marginals = True
     void = None
     layouts = {"factors": (None, [(0, 1, 2), (2, 3), (3,), (1, 2)]), "tables": TABLES}
 

@@ -83,6 +83,7 @@ class GridStructure(Structure):
     """
 
     name = "grid"
+    takes_marginals = 2
     layouts = {"neighbours": (4, 8), "directed": (False, True), "by_direction": (False, True)}
     label_axes = 2
     former_params = ("contrast_scale",)  # of earlier versions, which files may hold

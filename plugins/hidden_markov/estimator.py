@@ -16,7 +16,7 @@ from structsolve.estimators.codec import check_metadata, plain, revive
 from structsolve.estimators.common import LogProbaMixin, generator_of
 from structsolve.examples.given import check_named, first_frame, listed
 from structsolve.plugins.hidden_markov.emissions import Categorical, Gaussian, log, normalized
-from structsolve.plugins.hidden_markov.prediction import StatePredictionMixin
+from structsolve.plugins.hidden_markov.numbers import StateNumbersMixin
 from structsolve.plugins.hidden_markov.states import checked_init, flat_states, pair_counts
 from structsolve.utils import container
 from structsolve.utils.masked import refuse_masked
@@ -26,7 +26,7 @@ from structsolve.utils.suggest import a_type
 EMISSIONS = {"categorical": Categorical, "gaussian": Gaussian}
 
 
-class HiddenMarkovModel(StatePredictionMixin, LogProbaMixin, BaseEstimator):
+class HiddenMarkovModel(StateNumbersMixin, LogProbaMixin, BaseEstimator):
     """A hidden Markov model: a chain whose scores are log-probabilities.
 
     Known states are counted.  Hidden ones are estimated by Baum and Welch's algorithm, an

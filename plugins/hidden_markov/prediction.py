@@ -28,7 +28,7 @@ class StatePredictionMixin:
     n_jobs: int | None
 
     def _scores(self, flat: np.ndarray, offsets: np.ndarray) -> tuple[Any, batch.Scores]:
-        space = batch.score_space("chain", len(self.classes_))
+        space = batch.score_space("chain", self.classes_)
         shared = {"transition": log(self.transition_), "start": log(self.start_)}
         examples = space.pack_sizes(np.diff(offsets))
         return space, batch.Scores(self.emission_.log_scores(flat), shared, examples=examples)
@@ -93,16 +93,20 @@ class StatePredictionMixin:
         if y is None:
             return self.log_likelihood(X)
         X = listed(X)
-        _, offsets = self._given(X)
+        true = self._known_states(y, self._given(X)[1])
+        guessed = np.concatenate(self.predict(X)).tolist()
+        return float(np.mean([bool(a == b) for a, b in zip(guessed, true)]))
+
+    def _known_states(self, y: Any, offsets: np.ndarray) -> list[Any]:
+        """Return the states of all sequences, none of which may be hidden."""
         true = flat_states(listed(y, "y"), offsets)
         hidden = [label is None for label in true]
         if any(hidden):
             i = int(np.searchsorted(offsets, hidden.index(True), side="right")) - 1
             raise ValueError(f"y, example {i}: found None in place of a state, expected all states")
-        guessed = np.concatenate(self.predict(X)).tolist()
-        first, state = np.asarray(true[:1]).item(), guessed[0]
+        first, state = np.asarray(true[:1]).item(), self.classes_[0].item()
         check_kinds(first, state, "y", "the model has states")
-        return float(np.mean([bool(a == b) for a, b in zip(guessed, true)]))
+        return true
 
     def predict(self, X: Any) -> list[np.ndarray]:
         """Return the most likely states of every sequence.
@@ -139,13 +143,17 @@ class StatePredictionMixin:
     #: The chain's name for the same.
     predict_marginals = predict_proba
 
-    def predict_kbest(self, X: Any, k: int) -> list[list[tuple[np.ndarray, float]]]:
+    def predict_kbest(
+        self, X: Any, k: int, probabilities: bool = False
+    ) -> list[list[tuple[np.ndarray, float]]]:
         """Return the k most likely sequences of states, with their log-probabilities.
 
         Parameters
         ----------
         X : list of sequences
         k : int
+        probabilities : bool, default=False
+            Return their probabilities, given the sequence.
 
         Returns
         -------
@@ -157,6 +165,9 @@ class StatePredictionMixin:
         labels, values = batch.k_best(space, scores, k, n_jobs=self.n_jobs)
         if any(each[0] == -np.inf for each in values):
             self._refuse_impossible(space, scores)
+        if probabilities:
+            totals = batch.log_partition(space, scores, n_jobs=self.n_jobs)
+            values = [np.exp(np.minimum(own - z, 0)) for own, z in zip(values, totals)]
         return [list(zip(self.classes_[one], each.tolist())) for one, each in zip(labels, values)]
 
     def info(self, top: int | None = 20, feature_names: Any = None) -> WeightTables:

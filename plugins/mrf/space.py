@@ -133,6 +133,7 @@ class MRFStructure(Structure):
     """
 
     name = "mrf"
+    takes_marginals = True
 
     #: What :meth:`solve_instance` solves without training, for the shell.
     instances = ("graph",)

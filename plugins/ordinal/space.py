@@ -62,6 +62,11 @@ class OrdinalStructure(Structure):
         self.thresholds = thresholds
         self.classes = classes
 
+    @property
+    def takes_marginals(self) -> bool:
+        """Whether y may hold a probability of each class, from the lowest."""
+        return not self.thresholds
+
     def make_space(
         self, X: Any, Y: Any, classes: Any = None, fit_intercept: bool = True
     ) -> tuple[OrdinalSpace | ThresholdSpace, Examples]:

@@ -8,7 +8,7 @@ import numpy as np
 
 from structsolve.examples.given import check_labels_of
 from structsolve.examples.labels import flatten
-from structsolve.plugins.chain.spans import Spans, write_marks
+from structsolve.plugins.chain.spans import LETTERS, Spans, write_marks
 
 
 class Segments(NamedTuple):
@@ -78,10 +78,11 @@ def read_segments(Y: Any, offsets: np.ndarray, outside: Any) -> Segments:
 
 def _scheme_of(read: Spans, flat: np.ndarray) -> str:
     """Return the first scheme that writes the marks as they are; IOB2 if none does."""
-    last = "BILOU" if any(tag[:1] in ("L", "U") for tag in flat.tolist()) else "IOBES"
+    marks = {tag[:1] for tag in flat.tolist()}
+    last = "BILOU" if marks & {"L", "U"} else "BMES" if "M" in marks else "IOBES"
     for scheme in ("IOB2", last, "IOB1", "IOE2", "IOE1"):
-        marks = write_marks(read.first, read.last, read.kind, read.starts, len(flat), scheme)
-        if (marks == read.marks).all():
+        made = write_marks(read.first, read.last, read.kind, read.starts, len(flat), scheme)
+        if (made == read.marks).all():
             return scheme
     return "IOB2"
 
@@ -178,7 +179,7 @@ def write_tags(
     last = np.append(begins[1:], True)
     inside = cls != outside
     first, last = np.flatnonzero(begins & inside), np.flatnonzero(last & inside)
-    letters = np.array([*("OBILU" if scheme == "BILOU" else "OBIES")])
+    letters = np.array([*LETTERS.get(scheme, "OBIES")])
     marks = letters[write_marks(first, last, cls[first], starts, len(codes), scheme)]
     dashed = np.array([f"-{name}" if name else "" for name in classes.tolist()])
     return np.where(inside, np.char.add(marks, dashed[cls]), "O")

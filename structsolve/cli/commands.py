@@ -7,6 +7,7 @@ import json
 import os
 import time
 import warnings
+from collections.abc import Iterator
 from itertools import chain
 from typing import Any
 
@@ -367,18 +368,31 @@ def _names_of_steps(pipeline: Any, model: Any) -> Any:
     UserWarning
         Without names.
     """
-    try:
-        names = pipeline[:-1].get_feature_names_out()
-    except (AttributeError, TypeError, ValueError):
-        names = ()
-    if len(names) == model.n_features_in_:
-        return names
+    steps = [*_single_steps(pipeline[:-1])]
+    for k, step in enumerate(steps):
+        if k and hasattr(step, "n_features_in_"):
+            continue  # reads columns, whose names are not known behind the first step
+        try:
+            names = type(pipeline)([(str(i), one) for i, one in enumerate(steps[k:])])
+            names = names.get_feature_names_out()
+        except (AttributeError, TypeError, ValueError):
+            continue
+        if len(names) == model.n_features_in_:
+            return names
     warnings.warn(
         "features have numbers, as the pipeline's steps do not tell their names; to give some, "
         "load it and call pipeline[-1].info(feature_names=...)",
         stacklevel=2,
     )
     return None
+
+
+def _single_steps(pipeline: Any) -> Iterator[Any]:
+    for _, step in pipeline.steps:
+        if hasattr(step, "steps"):
+            yield from _single_steps(step)
+        elif step not in (None, "passthrough"):
+            yield step
 
 
 def plugins(args: argparse.Namespace) -> None:

@@ -1,6 +1,7 @@
 # Reads files into X and y for the shell, and stores the settings with the model.
 from __future__ import annotations
 
+import warnings
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass, fields
 from typing import Any
@@ -320,13 +321,16 @@ def _known_names(factory: Any, first: Any, model: Any, recipe: Recipe) -> dict[s
     from structsolve.io.tables import TableReader
 
     features = getattr(first, "feature_names_in_", None)
-    labels = np.asarray(getattr(model, "classes_", ()))
+    columns = getattr(getattr(model, "space_", None), "label_columns", None)
+    labels = np.asarray(getattr(model, "classes_", ()) if columns is None else columns)
     kept: dict[str, Any] = {}
     if features is not None and factory is TableReader:
         kept["columns"] = [[name, None] for name in features.tolist()]
     takes = parameters(factory)
     if features is not None and "feature_names" in takes:
         kept["feature_names"] = features.tolist()
+    if kept:  # columns go by these names, which the arrays of the reader lack
+        warnings.filterwarnings("ignore", "X does not have valid feature names", UserWarning)
     sets = "hierarchy" in takes and recipe.label_sets and not recipe.named
     if labels.dtype.kind == "U" and (sets or factory is TableReader):
         kept["labels"] = labels.tolist()

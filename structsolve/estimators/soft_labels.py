@@ -20,7 +20,8 @@ def are_marginals(structure: Any, y: Any) -> bool:
     Parameters
     ----------
     structure : Structure
-        With ``takes_marginals``, if it can be trained on some.
+        With ``takes_marginals``, if it can be trained on some: the number of axes of an example's
+        nodes, 1 or True, 2 for pictures.
     y : as users give it
 
     Returns
@@ -39,9 +40,10 @@ def are_marginals(structure: Any, y: Any) -> bool:
     >>> are_marginals(chain, [[0, 1]]), are_marginals(chain, [[[0.5, 0.5], [0.1, 0.9]]])
     (False, True)
     """
-    if not getattr(structure, "takes_marginals", False):
+    axes = 1 + getattr(structure, "takes_marginals", False)
+    if axes == 1:
         return False
-    listed = isinstance(y, (list, tuple)) or (isinstance(y, np.ndarray) and y.ndim in (1, 3))
+    listed = isinstance(y, (list, tuple)) or (isinstance(y, np.ndarray) and y.ndim in (1, axes + 1))
     for i, one in enumerate([y] if structure.single_node else y if listed else ()):
         if len(getattr(one, "columns", ())) > 1:
             where = "y" if structure.single_node else f"y, example {i}"
@@ -50,8 +52,8 @@ def are_marginals(structure: Any, y: Any) -> bool:
                 "per row, or marginals as an array, to_numpy(), of which column k is of class k"
             )
     if structure.single_node:
-        return _is_table(y)
-    return listed and len(y) > 0 and all(map(_is_table, y))
+        return _is_table(y, axes)
+    return listed and len(y) > 0 and all(_is_table(table, axes) for table in y)
 
 
 def refuse_marginals(structure: Any, y: Any, what: str) -> None:
@@ -68,11 +70,11 @@ def refuse_marginals(structure: Any, y: Any, what: str) -> None:
         raise ValueError(f"y holds marginals, expected labels: {what}")
 
 
-def _is_table(y: Any) -> bool:
+def _is_table(y: Any, axes: int) -> bool:
     if isinstance(y, np.ndarray):
-        return y.ndim == 2 and y.shape[1] > 1 and y.dtype.kind == "f"
+        return y.ndim == axes and y.shape[-1] > 1 and y.dtype.kind == "f"
     listed = isinstance(y, (list, tuple)) and len(y) > 0 and isinstance(y[0], (list, tuple))
-    return listed and len(y[0]) > 1 and isinstance(y[0][0], float)
+    return axes == 2 and listed and len(y[0]) > 1 and isinstance(y[0][0], float)
 
 
 class SoftLabels:
@@ -81,7 +83,7 @@ class SoftLabels:
     Parameters
     ----------
     structure : Structure
-    y : array of shape (n, K), or list of arrays of shape (nodes, K)
+    y : array of shape (n, K), or list of arrays of shape (nodes, K), of pictures (height, width, K)
 
     Attributes
     ----------
@@ -94,20 +96,18 @@ class SoftLabels:
     def __init__(self, structure: Any, y: Any):
         single = structure.single_node
         tables = [_checked(table, i, single) for i, table in enumerate([y] if single else y)]
-        widths = [table.shape[1] for table in tables if len(table)]
+        widths = [table.shape[-1] for table in tables if len(table)]
         width = widths[0] if widths else 0
         for i, table in enumerate(tables):
-            if len(table) and table.shape[1] != width:
+            if len(table) and table.shape[-1] != width:
                 raise ValueError(
-                    f"y, example {i}: found marginals of {table.shape[1]} classes, expected "
+                    f"y, example {i}: found marginals of {table.shape[-1]} classes, expected "
                     f"{width}, as in example 0"
                 )
         self.classes = list(range(width))
-        self.sizes = [len(table) for table in tables]
         self.rows = np.concatenate([t.reshape(-1, width) for t in tables])
-        best = self.rows.argmax(axis=1)
-        cuts = np.cumsum(self.sizes)[:-1]
-        self.labels = best if single else np.split(best, cuts)
+        best = [table.argmax(axis=-1) for table in tables]
+        self.labels = best[0] if single else best
 
     def settle(self, examples: Examples) -> None:
         """Put the marginals into packed examples.
@@ -122,7 +122,7 @@ class SoftLabels:
 
 
 def _checked(table: Any, i: int, single: bool) -> np.ndarray:
-    """Return the rows of an example as float64, each of sum 1."""
+    """Return the table of an example as float64, each row of sum 1."""
 
     def place(v: int) -> str:
         return f"y, example {v}" if single else f"y, example {i}, node {v}"
@@ -134,8 +134,10 @@ def _checked(table: Any, i: int, single: bool) -> np.ndarray:
             f"y, example {i}: found rows that are no numbers, or not of one length ({error}), "
             "expected a probability of each class"
         ) from None
-    if rows.ndim != 2:
-        raise ValueError(f"y, example {i}: found the shape {rows.shape}, expected (nodes, classes)")
+    shape = rows.shape
+    if len(shape) < 2:
+        raise ValueError(f"y, example {i}: found the shape {shape}, expected (nodes, classes)")
+    rows = rows.reshape(int(np.prod(shape[:-1])), shape[-1])
     wrong = ~(np.isfinite(rows) & (rows >= 0)).all(axis=1)
     if wrong.any():
         v = int(np.flatnonzero(wrong)[0])
@@ -151,4 +153,4 @@ def _checked(table: Any, i: int, single: bool) -> np.ndarray:
             f"{place(v)}: found marginals of sum {sums[v]:.9g}, expected 1: a probability of each "
             "class"
         )
-    return rows / sums[:, None]
+    return (rows / sums[:, None]).reshape(shape)

@@ -34,8 +34,8 @@ class TableReader(Reader):
     ----------
     target : str, optional
         Name of the column of labels, or its number from 0 (negative: from the end); several
-        between commas make a matrix.  By default a column called class, label, target, response
-        ranking or y, else the last.
+        between commas make a matrix, where cells may be empty if others are words.  By default a
+        column called class, label, target, response ranking or y, else the last.
     drop : list, str or int, optional
         Names or numbers of columns that are no features.
     group : str or int, optional
@@ -424,8 +424,10 @@ def _labels(
     if len(targets) > 1:
         _check_names(path, [table.names[j] for j in targets], reader)
     cells = [[table.rows[i][j] for j in targets] for i in rows.tolist()]
+    # Of several columns with words, levels of a hierarchy, paths may end before the last.
+    levels = len(targets) > 1 and not all(_is_number(cell) for row in cells for cell in row if cell)
     for i, row in zip(rows.tolist(), cells, strict=True):
-        if any(not cell for cell in row):
+        if not levels and any(not cell for cell in row):
             raise bad_line(path, table.lines[i], "no label", "one on each line")
     if len(targets) == 1 and all(">" in row[0] for row in cells):
         orders = [[label.strip() for label in row[0].split(">")] for row in cells]

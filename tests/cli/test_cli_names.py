@@ -6,6 +6,8 @@ import pytest
 from shell import fails, works
 
 import structsolve
+from structsolve.cli.main import main
+from structsolve.plugins.dag import hierarchical_scores
 
 FEATURES, LABELS = "abcd", "uvw"
 
@@ -90,3 +92,30 @@ def test_attributes_that_are_not_those_of_training(tmp_path, capsys):
     fit = "fit", train, "--structure", "multiclass"
     works(capsys, *fit, "--target", "u", "--model", one)
     assert "found no feature 'v'" in fails(capsys, "score", one, train, "--target", "v")
+
+
+@pytest.mark.pandas
+def test_tables_of_levels(tmp_path, capsys):
+    """An empty cell was refused, scores compared letters, and columns that fit had a warning."""
+    pd = pytest.importorskip("pandas")
+    rng = np.random.default_rng(0)
+    paths = np.array([["a", "b"], ["a", ""], ["c", "d"]], dtype=object)[rng.integers(3, size=40)]
+    X = pd.DataFrame(rng.normal(size=(40, 2)), columns=["v", "w"])
+    Y = pd.DataFrame(paths, columns=["first", "second"])
+    model, table = tmp_path / "m", tmp_path / "a.csv"
+    pd.concat([X[["w"]], Y, X[["v"]]], axis=1).to_csv(table, index=False)
+    fitted = structsolve.HierarchicalSVM(alpha=0.01).fit(X, Y)
+    fitted.save(model)
+    target = "--target", "first,second"
+    assert main([*map(str, ("predict", model, table, *target))]) == 0
+    told = capsys.readouterr()
+    lines = ["\t".join(path) for path in fitted.predict(X).to_numpy().tolist()]
+    assert told.out.split("\n") == [*lines, ""] and not told.err
+    report = json.loads(works(capsys, "score", model, table, *target, "--json"))
+    expected = hierarchical_scores(Y, fitted.predict(X))
+    assert {name: report[name] for name in expected} == json.loads(json.dumps(expected))
+    assert report["right_paths"] == fitted.score(X, Y, metric="accuracy")
+    told = fails(capsys, "score", model, table, "--target", "second,first")
+    assert "found the columns second, first; expected first, second, as in training" in told
+    structsolve.HierarchicalSVM(alpha=0.01).fit(X, paths).save(model)  # without names of levels
+    assert json.loads(works(capsys, "score", model, table, *target, "--json")) == report

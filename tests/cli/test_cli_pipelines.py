@@ -57,6 +57,7 @@ def test_sentences_of_token_columns(folder, capsys, features):
     )
     expected = TAGGED
     assert works(capsys, "predict", "p.structsolve", "plain.conll", "--columns") == expected
+    assert "=PRP -> B" in works(capsys, "info", "p.structsolve")
     first = works(capsys, "predict", "p.structsolve", "plain.conll")
     assert first == "B\nV\n\nB\nO\nN\n"
     assert first == works(capsys, "predict", "p.structsolve", "tagged.conll")

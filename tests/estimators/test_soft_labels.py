@@ -19,6 +19,7 @@ from structsolve.surrogates.calls import cut
 
 pytestmark = pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
 K = 3
+ROWS = ("multiclass", "ordinal")
 
 
 def parents(L):
@@ -28,20 +29,27 @@ def parents(L):
 def case(name, n=6, rng=None):
     """Data of a structure, and random marginals; some are 0 or 1."""
     rng = np.random.default_rng(0) if rng is None else rng
-    sizes = [1] * n if name == "multiclass" else rng.integers(1, 4, size=n).tolist()
+    sizes = [1] * n if name in ROWS else rng.integers(1, 4, size=n).tolist()
+    if name == "factor-graph":
+        sizes = [3] * n
     X = [rng.normal(size=(size, 2)) for size in sizes]
     soft = [rng.dirichlet(np.ones(K), size=size) for size in sizes]
     soft[0][0] = [0, 1, 0]
     soft[1][0] = [0.5, 0.5, 0]
     if name == "tree":
         X = [(x, parents(len(x))) for x in X]
-    if name == "multiclass":
+    if name == "mrf":  # each node with the next one, and the last with the first
+        X = [(x, [[v, (v + 1) % len(x)] for v in range(len(x)) if len(x) > 1]) for x in X]
+    if name == "grid":
+        X, soft = ([table[:, None] for table in tables] for tables in (X, soft))
+    if name in ROWS:
         return np.concatenate(X), np.concatenate(soft)
     return X, soft
 
 
 def problem_of(name, X, soft, surrogate="crf"):
-    structure = structsolve.get_structure(name)
+    params = {"factors": [[0, 1, 2], [2, 0]]} if name == "factor-graph" else {}
+    structure = structsolve.get_structure(name, **params)
     y = SoftLabels(structure, soft)
     space, examples = structure.make_space(X, y.labels, y.classes)
     hard = Problem(space, examples, surrogate=surrogate)
@@ -50,12 +58,12 @@ def problem_of(name, X, soft, surrogate="crf"):
 
 
 @pytest.mark.parametrize("surrogate", ["crf", "sparsemap"])
-@pytest.mark.parametrize("name", ["multiclass", "chain", "tree"])
+@pytest.mark.parametrize("name", [*ROWS, "chain", "tree", "mrf", "grid", "factor-graph"])
 def test_a_cut_is_the_mixture_of_those_of_all_labels(name, surrogate):
     rng = np.random.default_rng(1)
     X, soft = case(name)
     hard, problem = problem_of(name, X, soft, surrogate)
-    tables = [row[None] for row in soft] if name == "multiclass" else soft
+    tables = [row[None] for row in soft] if name in ROWS else [t.reshape(-1, K) for t in soft]
     for w in (
         np.zeros(problem.dim),
         rng.normal(size=problem.dim),
@@ -102,7 +110,7 @@ def objective(name, X, soft, w, alpha, problem):
 
 
 @pytest.mark.parametrize("solver", ["auto", "lbfgs", "cutting-plane", "sgd"])
-@pytest.mark.parametrize("name", ["multiclass", "chain", "tree"])
+@pytest.mark.parametrize("name", ["multiclass", "chain", "tree", "mrf"])
 def test_certificates_hold(name, solver):
     X, soft = case(name)
     _, problem = problem_of(name, X, soft)

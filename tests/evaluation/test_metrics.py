@@ -183,6 +183,8 @@ def test_every_scheme_is_read_back(case, scheme):
         ("IOE1", "I-A E-A I-A I-B O I-A"),
         ("IOE2", "I-A E-A E-A E-B O E-A"),
         ("IOBES", "B-A E-A S-A S-B O S-A"),
+        ("BIOES", "B-A E-A S-A S-B O S-A"),
+        ("BIO", "B-A I-A B-A B-B O B-A"),
     ],
 )
 def test_schemes_by_hand(scheme, tags):
@@ -355,7 +357,7 @@ def test_bad_tags_and_names():
         span_f1([["O"], ["O", "O"]], [["O"], ["O", "NP"]])
     refused(r"y_true\[0\]\[0\] is 1, not a chunk tag", span_f1, [[1]], [[1]])
     refused(r"tags\[0\]\[1\]", spans, ["O", "x"])
-    refused(r"one of \['conll', 'IOB1'", span_f1, [["O"]], [["O"]], "BIO")
+    refused(r"one of \['conll', 'IOB1'", span_f1, [["O"]], [["O"]], "BOI")
     refused(r"average is .* one of \['token'", hamming_loss, [["O"]], [["O"]], "macro")
     refused("only reads", tags_from_spans, [], 1, "conll")
     for chunk in ([(0, 0, "A")], [(0, 2, "A"), (1, 3, "A")], [(2, 4, "A")], [(-1, 1, "A")]):
@@ -420,7 +422,7 @@ def test_scorers_pickle_and_refuse_unknown_names():
         pytest.approx(2 / 3)
     )
     refused("'f1', 'precision'", make_span_scorer, "f2")
-    refused(r"one of \['conll'", make_span_scorer, scheme="BIO")
+    refused(r"one of \['conll'", make_span_scorer, scheme="BOI")
     # One class per row.
     rows, y = np.array([[1.0], [2.0], [-1.0]]), ["a", "a", "b"]
     classes = StructuredSVM("multiclass", alpha=0.01).fit(rows, y)

@@ -196,7 +196,7 @@ def test_spans_and_tags_are_one_label():
     assert by_tags.unpack_one(one.labels[3:], one, 1).tolist() == tags[1]
 
 
-@pytest.mark.parametrize("scheme", ["IOB1", "IOB2", "IOE1", "IOE2", "IOBES", "BILOU"])
+@pytest.mark.parametrize("scheme", ["IOB1", "IOB2", "IOE1", "IOE2", "IOBES", "BILOU", "BMES"])
 def test_tags_come_back_in_their_scheme(scheme):
     rng = np.random.default_rng(0)
     Y = []
