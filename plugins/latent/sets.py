@@ -162,14 +162,13 @@ def split(y: Any, axes: int = 1, void: Any = None) -> Given:
     sequences = list(y) if axes else [y]
     if axes == 2:
         sequences = [_picture(entries) for entries in sequences]
-    row, spoilt, weighted = 0, set(), None
+    row, spoilt = 0, set()
     holds = _SETS[:-1] if None in given.void else _SETS
     for i, entries in enumerate(sequences):
         if entries is None:
             raise ValueError(f"y, example {i}: found None, expected one None for each of its nodes")
         if isinstance(entries, WeightedLabels):
-            weighted = i
-            entries = _picture(entries.labels) if axes == 2 else entries.labels
+            _refuse_sets(entries, i, axes, holds)
         if not _holds_sets(entries, holds):
             row += np.size(entries) if isinstance(entries, np.ndarray) else _length(entries)
             continue
@@ -181,12 +180,6 @@ def split(y: Any, axes: int = 1, void: Any = None) -> Given:
             row += 1
     if not spoilt:
         return given
-    if weighted is not None:
-        i, v = next((i, v) for _, i, v in given.nodes.values())
-        raise ValueError(
-            f"y, example {i}, node {v}: found several allowed labels, or None, and WeightedLabels "
-            f"in example {weighted}, expected one label at every node, or labels without weights"
-        )
     for members, _, _ in given.nodes.values():
         given.named.update(members or ())
     if len({isinstance(label, str) for label in given.named}) > 1:
@@ -221,6 +214,16 @@ def _may_hold_sets(y: Any, axes: int) -> bool:
     if isinstance(y, np.ndarray):
         return y.dtype == object
     return not axes or any(not isinstance(e, np.ndarray) or e.dtype == object for e in y)
+
+
+def _refuse_sets(weighted: WeightedLabels, i: int, axes: int, holds: Any) -> None:
+    entries = _picture(weighted.labels) if axes == 2 else weighted.labels
+    if _holds_sets(entries, holds):
+        v = next(v for v, entry in enumerate(_flat(entries)) if isinstance(entry, holds))
+        raise ValueError(
+            f"y, example {i}, node {v}: found several allowed labels, or None, within "
+            "WeightedLabels, expected one label at every node, or labels without weights"
+        )
 
 
 def _holds_sets(entries: Any, holds: tuple[type, ...]) -> bool:
