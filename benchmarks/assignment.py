@@ -1,9 +1,8 @@
 """Linear assignment: our solver against SciPy's, and lapjv of the packages `lap` and `lapjv`.
 
-Each problem is solved many times: ours in a native loop (as training calls the oracle) and by
-`assign`, which checks its argument and proves the optimum by prices; the others by their Python
-functions in a Python loop.  The time is the least of several runs.  If a value differs from
-SciPy's, or from the published optimum, the script ends.
+Each problem is solved many times by `assign`, which checks its argument and proves the optimum by
+prices, and by the functions of the others.  The time is the least of several runs.  If a value
+differs from SciPy's, or from the published optimum, the script ends.
 
     STRUCTSOLVE_DATA=... python benchmarks/assignment.py        # with `pip install lap`
 """
@@ -68,9 +67,8 @@ EXCESS = [0.0]
 
 
 def times_of(problems: list[np.ndarray], optimum: float | None) -> np.ndarray:
-    """Mean µs over the problems: ours, assign, peers."""
+    """Mean µs over the problems: assign, peers."""
     from structsolve.plugins.permutation import assign
-    from structsolve.plugins.permutation._oracle import repeat_solve
 
     def loop(function: Callable[[np.ndarray], Any], costs: np.ndarray) -> Callable[[int], None]:
         def run(repeat: int) -> None:
@@ -85,7 +83,7 @@ def times_of(problems: list[np.ndarray], optimum: float | None) -> np.ndarray:
         repeat, runs = max(1, 40000 // n**2), 7
         rows, cols = others["SciPy"](costs)
         best = costs[rows, cols].sum()
-        values = [repeat_solve(costs, 1), assign(costs, maximize=False).value]
+        values = [assign(costs, maximize=False).value]
         values += [others["lap"](costs)[0]] if "lap" in others else []
         for value in values:
             if abs(value - best) > 1e-9 * n or (optimum is not None and value != optimum):
@@ -94,7 +92,6 @@ def times_of(problems: list[np.ndarray], optimum: float | None) -> np.ndarray:
             value = costs[np.arange(n), others["lapjv"](costs)[0]].sum()
             EXCESS.append((value - best) / max(abs(best), 1e-9))
         calls = [
-            lambda k, c=costs: repeat_solve(c, k),  # type: ignore[misc]
             loop(lambda c: assign(c, maximize=False), costs),
             *(loop(call, costs) for call in others.values()),
         ]
@@ -144,17 +141,17 @@ def main() -> None:
     parser.add_argument("--sizes", nargs="+", type=int, default=SIZES)
     args = parser.parse_args()
     enter("assignment")
-    header("Linear assignment, in a loop")
+    header("Linear assignment, µs a call")
     print(missing("assignment"))
     if structsolve_or_none() is None:
         return
     names = list(peers())
-    columns = ["problem", "n", "ours, µs", "assign", *names, *(f"{name}/ours" for name in names)]
+    columns = ["problem", "n", "assign", *names, *(f"{name}/assign" for name in names)]
     rng = np.random.default_rng(0)
     rows: list[list[Any]] = []
 
     def add(name: str, n: int, times: np.ndarray) -> None:
-        ratios = [ratio(time, times[0]) for time in times[2:]]
+        ratios = [ratio(time, times[0]) for time in times[1:]]
         rows.append([name, n, *map(float, times), *ratios])
 
     for kind in KINDS:

@@ -6,7 +6,7 @@ from structsolve.operators cimport KBest, Oracle
 from structsolve.part_layout cimport PartLayout
 
 from structsolve.plugins.alignment._grid cimport (
-    GAP, PAIR, READY, Arc, Grid, GridShape, arcs_into, end_of, grid_of, grid_shape, n_nodes,
+    PAIR, READY, Arc, Grid, GridShape, arcs_into, end_of, grid_of, grid_shape, n_nodes,
     node_at,
 )
 

@@ -5,7 +5,7 @@ import numpy as np
 from libc.string cimport memcpy
 from structsolve.part_layout cimport PartLayout
 
-from structsolve.plugins.chain._shape cimport ChainShape, chain_length, chain_shape
+from structsolve.plugins.chain._shape cimport chain_length, chain_shape
 
 
 cdef class Forbidden:

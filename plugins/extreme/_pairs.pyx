@@ -73,31 +73,25 @@ cdef Py_ssize_t read_number(
     """
     cdef Py_ssize_t start = p, end
     cdef uint64_t mantissa = 0
-    cdef int digits = 0
+    cdef int digits = 0, point
     cdef int64_t exponent = 0, power = 0
     cdef bint minus = text[p] == b"-", down, empty = True, cut = False
     if minus or text[p] == b"+":
         p += 1
-    while is_digit(text[p]):
-        empty = False
-        if digits < 18:
-            mantissa = mantissa * 10 + digit(text[p])
-            digits += mantissa != 0
-        else:
-            exponent += 1
-            cut = True
-        p += 1
-    if text[p] == b".":
-        p += 1
+    for point in range(2):
         while is_digit(text[p]):
             empty = False
             if digits < 18:
                 mantissa = mantissa * 10 + digit(text[p])
                 digits += mantissa != 0
-                exponent -= 1
+                exponent -= point
             else:
+                exponent += not point
                 cut = True
             p += 1
+        if point or text[p] != b".":
+            break
+        p += 1
     if empty:
         return start
     if text[p] == b"e" or text[p] == b"E":

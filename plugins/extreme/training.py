@@ -91,26 +91,18 @@ def choose_solver(
     'dual'
     """
     name = getattr(surrogate, "name", surrogate)
-    if isinstance(solver, str):
-        if solver == "auto":
-            if incremental or penalty == "l1":
-                solver = "memoir"
-            else:
-                # An object has settings, which not every solver uses.
-                known = surrogate if isinstance(surrogate, str) else ""
-                solver = _OWN_SOLVER.get(known, "dual")
-                if rivals and solver == "choice":
-                    solver = "one-vs-some"
-        if solver not in SOLVERS:
-            raise ValueError(
-                f"solver is {solver!r}, expected 'auto', {', '.join(map(repr, SOLVERS))}, or an "
-                "ExtremeSolver object"
-            )
-        made = SOLVERS[solver]()
-    elif isinstance(solver, ExtremeSolver):
-        made = solver
-    else:
-        raise TypeError(
+    if isinstance(solver, str) and solver == "auto":
+        if incremental or penalty == "l1":
+            solver = "memoir"
+        else:
+            # An object has settings, which not every solver uses.
+            known = surrogate if isinstance(surrogate, str) else ""
+            solver = _OWN_SOLVER.get(known, "dual")
+            if rivals and solver == "choice":
+                solver = "one-vs-some"
+    made = SOLVERS[solver]() if isinstance(solver, str) and solver in SOLVERS else solver
+    if not isinstance(made, ExtremeSolver):
+        raise (ValueError if isinstance(solver, str) else TypeError)(
             f"solver is {solver!r}, expected 'auto', {', '.join(map(repr, SOLVERS))}, or an "
             "ExtremeSolver object"
         )

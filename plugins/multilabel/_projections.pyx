@@ -42,6 +42,13 @@ cdef class LabelSetProjection(Projection):
     cdef Py_ssize_t state_size(self, Py_ssize_t i) noexcept nogil:
         return self.size
 
+    cdef int check(self, Py_ssize_t i, const double* theta) except -1 nogil:
+        cdef Py_ssize_t v
+        for v in range(self.L):
+            if not theta[self.start + v] < INFINITY:
+                _undefined(i, v, theta[self.start + v])
+        return 0
+
 
 @cython.final
 cdef class LabelSetSigmoids(LabelSetProjection):
@@ -62,12 +69,11 @@ cdef class LabelSetSigmoids(LabelSetProjection):
                      double* bound, char* work) except -1 nogil:
         cdef Py_ssize_t v
         cdef double x, e
+        self.check(i, theta)
         memset(marginals, 0, self.size * sizeof(double))
         value[0] = 0
         for v in range(self.L):
             x = theta[self.start + v]
-            if not x < INFINITY:
-                _undefined(i, v, x)
             # exp of a number of at most 0, so that nothing overflows.
             e = exp(-x if x > 0 else x)
             marginals[self.start + v] = 1 / (1 + e) if x > 0 else e / (1 + e)
@@ -98,13 +104,10 @@ cdef class LabelSetSigmoids(LabelSetProjection):
     cdef int sample(self, Py_ssize_t i, const double* theta, Py_ssize_t n, const double* uniforms,
                     int* labels, char* work) except -1 nogil:
         cdef double* on = <double*>work
-        cdef double x
         cdef Py_ssize_t j, v
+        self.check(i, theta)
         for v in range(self.L):
-            x = theta[self.start + v]
-            if not x < INFINITY:
-                _undefined(i, v, x)
-            on[v] = 1 / (1 + exp(-x))
+            on[v] = 1 / (1 + exp(-theta[self.start + v]))
         for j in range(n):
             for v in range(self.L):
                 labels[j * self.L + v] = uniforms[j * self.L + v] < on[v]
@@ -114,11 +117,10 @@ cdef class LabelSetSigmoids(LabelSetProjection):
                         double* out, char* work) except -1 nogil:
         cdef Py_ssize_t v
         cdef double x, e
+        self.check(i, theta)
         memset(out, 0, self.size * sizeof(double))
         for v in range(self.L):
             x = theta[self.start + v]
-            if not x < INFINITY:
-                _undefined(i, v, x)
             e = exp(-x if x > 0 else x)
             out[self.start + v] = e / ((1 + e) * (1 + e)) * direction[self.start + v]
         return 0
@@ -143,12 +145,11 @@ cdef class LabelSetClip(LabelSetProjection):
                      double* bound, char* work) except -1 nogil:
         cdef Py_ssize_t v
         cdef double x, on
+        self.check(i, theta)
         memset(marginals, 0, self.size * sizeof(double))
         value[0] = 0
         for v in range(self.L):
             x = theta[self.start + v]
-            if not x < INFINITY:
-                _undefined(i, v, x)
             on = 0.0 if x < 0 else 1.0 if x > 1 else x
             marginals[self.start + v] = on
             if on > 0:                          # -inf times 0 is no number
@@ -166,13 +167,10 @@ cdef class LabelSetClip(LabelSetProjection):
     cdef int derivative(self, Py_ssize_t i, const double* theta, const double* direction,
                         double* out, char* work) except -1 nogil:
         cdef Py_ssize_t v
-        cdef double x
+        self.check(i, theta)
         memset(out, 0, self.size * sizeof(double))
         for v in range(self.start, self.start + self.L):
-            x = theta[v]
-            if not x < INFINITY:
-                _undefined(i, v - self.start, x)
-            if 0 < x < 1:
+            if 0 < theta[v] < 1:
                 out[v] = direction[v]
         return 0
 
@@ -201,12 +199,11 @@ cdef class LabelSetMaxMin(LabelSetProjection):
                      double* bound, char* work) except -1 nogil:
         cdef Py_ssize_t v
         cdef double x
+        self.check(i, theta)
         memset(marginals, 0, self.size * sizeof(double))
         value[0] = 0
         for v in range(self.L):
             x = theta[self.start + v]
-            if not x < INFINITY:
-                _undefined(i, v, x)
             if x >= self.cost:
                 marginals[self.start + v] = 1
                 value[0] += x

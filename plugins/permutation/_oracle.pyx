@@ -193,39 +193,3 @@ def solve_batch(const double[:, :, ::1] scores not None, bint maximize):
                 failed = i
                 break
     return columns, values, row_prices, column_prices, bounds, failed
-
-
-def repeat_solve(const double[:, ::1] scores not None, Py_ssize_t repeat):
-    """Total of the best assignment, solved ``repeat`` times without the interpreter (for timing).
-
-    Parameters
-    ----------
-    scores : array of shape (rows, cols), 1 <= rows <= cols
-        Minimised.
-    repeat : int
-
-    Returns
-    -------
-    float
-        inf if no assignment is possible.
-
-    Raises
-    ------
-    ValueError
-        For more rows than columns.
-    """
-    cdef Py_ssize_t rows = scores.shape[0], cols = scores.shape[1], r
-    if not 1 <= rows <= cols:
-        raise ValueError(f"found {rows} rows and {cols} columns, expected 1 <= rows <= columns")
-    cdef double[::1] memory = aligned_zeros(assignment_bytes(rows, cols) // 8 + 1)
-    cdef Assignment task = assignment_in(rows, cols, <char*>&memory[0])
-    cdef double total = -INFINITY
-    cdef bint solved = True
-    with nogil:
-        for _ in range(repeat):
-            load_scores(&task, &scores[0, 0], cols, 1, NULL)
-            solved = solve_assignment(&task) and solved
-            total = 0
-            for r in range(rows):
-                total += scores[r, task.column[r]] if solved else INFINITY
-    return total

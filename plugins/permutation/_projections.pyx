@@ -15,7 +15,7 @@ those that take too little.
 """
 
 cimport cython
-from libc.math cimport INFINITY, exp, fabs, log
+from libc.math cimport INFINITY, fabs, log
 from libc.string cimport memcpy, memset
 from structsolve.simd.loops cimport ss_loop_table, ss_loops
 from structsolve.operators cimport Projection
@@ -110,7 +110,7 @@ cdef class AssignmentProjection(Projection):
         cdef Py_ssize_t stride = self.shape.stride(i)
         cdef Assignment task = assignment_in(rows, cols, work)
         cdef Search s
-        cdef double phi, size, target = 1e-9, gap, rounded, scale, low
+        cdef double phi, size, target = 1e-9, rounded, scale, low
         cdef double ridge = 1e-13
         cdef int step, idle = 0
         cdef bint done

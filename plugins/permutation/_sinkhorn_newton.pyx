@@ -130,7 +130,7 @@ cdef void sinkhorn(Search* s, double target) noexcept nogil:
 
 cdef bint newton_step(Search* s, double* phi, double* ridge) noexcept nogil:
     """Take one step on the prices; return False if rounding leaves nothing to gain."""
-    cdef Py_ssize_t r, c, n_free = 0
+    cdef Py_ssize_t c, n_free = 0
     cdef int attempt
     cdef int* free = s.free
     cdef double step = 1, value, slope, noise

@@ -141,7 +141,7 @@ cdef class SegmentSums(Projection):
     cdef void forward(self, Py_ssize_t i, const double* theta, const double* direction,
                       Memory* m) noexcept nogil:
         cdef const Sizes* shape = &self.shape
-        cdef Py_ssize_t n = n_tokens(shape, i), K = shape.K, stride = shape.stride, e, l, s, c
+        cdef Py_ssize_t n = n_tokens(shape, i), K = shape.K, stride = shape.stride, e, s, c
         cdef Py_ssize_t row, node
         cdef double* begins
         cdef double* move

@@ -282,7 +282,7 @@ cdef class Numbers(Pass):
     cdef int vector(self, Py_ssize_t i, const double* theta, double* dense,
                     Room room) except -1 nogil:
         # The gradient.
-        cdef Py_ssize_t j, k, n = self.scores.layout.theta_size(i)
+        cdef Py_ssize_t j, n = self.scores.layout.theta_size(i)
         cdef double* more = &room.value[0]
         cdef char* work = &room.work[0]
         if self.kind == LOG_PARTITION:

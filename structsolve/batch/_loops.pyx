@@ -6,7 +6,7 @@ cimport numpy as cnp
 from libc.math cimport NAN, isfinite
 from libc.stdint cimport int64_t
 from libc.string cimport memset
-from ..operators cimport KBest, Oracle, Parts, Projection
+from ..operators cimport KBest, Oracle, Projection
 from ..part_layout cimport PartLayout
 from ..structure.answer_checks cimport check_answer, check_numbers
 from ..surrogates._fenchel_young cimport FenchelYoung

@@ -176,14 +176,9 @@ def stack_dense(list rows not None, Py_ssize_t n_columns, Py_ssize_t min_rows, d
     cdef int64_t* starts = <int64_t*>offsets.data
     starts[0] = 0
     for i in range(n):
-        if not cnp.PyArray_CheckExact(rows[i]):
+        if not _is_matrix(rows[i], &kind):
             return None
         x = rows[i]
-        if i == 0:
-            kind = cnp.PyArray_TYPE(x)
-        if not (cnp.PyArray_TYPE(x) == kind and (kind == cnp.NPY_DOUBLE or kind == cnp.NPY_FLOAT)
-                and cnp.PyArray_ISCARRAY_RO(x) and x.ndim == 2):
-            return None
         if n_columns < 0:
             n_columns = x.shape[1]
         if x.shape[1] != n_columns or x.shape[0] < min_rows:
@@ -200,6 +195,18 @@ def stack_dense(list rows not None, Py_ssize_t n_columns, Py_ssize_t min_rows, d
         x = rows[i]
         memcpy(matrix.data + starts[i] * item, x.data, x.shape[0] * item)
     return matrix, offsets
+
+
+cdef bint _is_matrix(x, int* kind):
+    """Return whether x is a contiguous matrix of float64 or float32; the first one sets the kind."""
+    if not cnp.PyArray_CheckExact(x):
+        return False
+    cdef cnp.ndarray array = x
+    if kind[0] < 0:
+        kind[0] = cnp.PyArray_TYPE(array)
+    return (cnp.PyArray_TYPE(array) == kind[0]
+            and (kind[0] == cnp.NPY_DOUBLE or kind[0] == cnp.NPY_FLOAT)
+            and cnp.PyArray_ISCARRAY_RO(array) and array.ndim == 2)
 
 
 cdef bint _is_dense(list rows, int kind, Py_ssize_t n_columns, Py_ssize_t size, double density):
@@ -250,14 +257,9 @@ def dense_to_csr(list rows not None, double density):
     cdef cnp.ndarray x
     cdef int kind = -1
     for i in range(len(rows)):
-        if not cnp.PyArray_CheckExact(rows[i]):
+        if not _is_matrix(rows[i], &kind):
             return None
         x = rows[i]
-        if i == 0:
-            kind = cnp.PyArray_TYPE(x)
-        if not (cnp.PyArray_TYPE(x) == kind and (kind == cnp.NPY_DOUBLE or kind == cnp.NPY_FLOAT)
-                and cnp.PyArray_ISCARRAY_RO(x) and x.ndim == 2):
-            return None
         if i == 0:
             n_columns = x.shape[1]
         if x.shape[1] != n_columns:

@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from libc.math cimport INFINITY, fabs, isfinite
+from libc.math cimport INFINITY, isfinite
 from libc.stdint cimport int64_t
 from libc.string cimport memcmp, memcpy, memset
 from ..operators cimport Loss, Oracle, Parts

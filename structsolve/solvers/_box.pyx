@@ -8,7 +8,6 @@ step per part (dual coordinate descent of binary machines, Hsieh et al. 2008, fo
 import numpy as np
 
 from libc.math cimport fabs
-from libc.stdint cimport int64_t
 from libc.string cimport memset
 from ..operators cimport Loss, Parts
 from ..potentials.linear cimport LinearPotentials

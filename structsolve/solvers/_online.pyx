@@ -152,7 +152,6 @@ cdef class OnlineLoop:
         cdef double share = self.n * self.weights[i], more = 0, value, bound, square = 0, step
         cdef double terms, score
         cdef double* w = &self.w_view[0]
-        cdef double* lag = &self.lag_view[0]
         cdef Py_ssize_t j, n
         cut.nnz = 0
         self.potentials.score(i, w, 1.0, self.theta)

@@ -14,7 +14,7 @@ import numpy as np
 
 from cpython.pythread cimport (
     PyThread_acquire_lock, PyThread_allocate_lock, PyThread_free_lock, PyThread_release_lock,
-    PyThread_type_lock, WAIT_LOCK)
+    WAIT_LOCK)
 
 # Spins before a thread sleeps: about the time of falling asleep and waking.
 cdef enum:

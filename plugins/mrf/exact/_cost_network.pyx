@@ -2,7 +2,7 @@
 
 from libc.math cimport INFINITY
 from libc.stdint cimport int64_t
-from libc.stdlib cimport calloc, free, malloc, realloc
+from libc.stdlib cimport calloc, free, malloc
 from libc.string cimport memcpy
 
 from structsolve.plugins.mrf.tables._model cimport Model, magnitude, most_states, weight_of

@@ -294,8 +294,7 @@ cdef class DualRelaxation(Relaxation):
         cdef int[2] pair
         cdef double* table = mu + self.shape.pairs_of(i)
         cdef double* row
-        cdef const double* x
-        cdef double one = 1, each
+        cdef double each
         memset(mu, 0, self.shape.theta_size(i) * sizeof(double))
         for v in range(split.n):
             row = mu + self.shape.node_start + v * self.shape.node_step

@@ -21,7 +21,7 @@ from scipy.optimize import linear_sum_assignment
 from structsolve import Block, Examples
 from structsolve.part_layout import PartLayout
 from structsolve.plugins.permutation import assign
-from structsolve.plugins.permutation._oracle import AssignmentOracle, repeat_solve
+from structsolve.plugins.permutation._oracle import AssignmentOracle
 from structsolve.structure.calls import argmax
 
 
@@ -243,11 +243,6 @@ def test_refused_in_a_batch():
     refused("problem 2: no assignment", assign, scores)
     scores[1, 0, 1] = np.nan
     refused("problem 1, row 0, column 1", assign, scores)
-
-
-def test_repeat():
-    scores = np.random.default_rng(5).normal(size=(7, 9))
-    assert repeat_solve(scores, 3) == pytest.approx(assign(scores, maximize=False).value)
 
 
 if __name__ == "__main__":
