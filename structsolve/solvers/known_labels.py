@@ -85,9 +85,9 @@ class KnownLabels:
             self.turn += 1
             i = self.numbers[place]
             others = self.others(i)
-            known = {z.tobytes(): z for z in (_native(self.problem.examples.label(i)), *others)}
-            encoded = {key: calls.encode(self.problem.task.parts, i, z) for key, z in known.items()}
-            fault = self._compare(w, i, known, encoded)
+            truth = _native(self.problem.examples.label(i))
+            encoded = self._encoded(i, [truth, *others])
+            fault = self._compare(w, i, truth, encoded)
             for j in range(min(asked, len(others))):
                 label = others[(asked * rounds + j) % len(others)]
                 for operator in self.operators:
@@ -97,12 +97,14 @@ class KnownLabels:
                 return f"example {i}: {fault}"
         return None
 
+    def _encoded(self, i: int, labels: list[np.ndarray]) -> dict[bytes, Parts]:
+        return {z.tobytes(): calls.encode(self.problem.task.parts, i, z) for z in labels}
+
     def _compare(
-        self, w: np.ndarray, i: int, known: dict[bytes, np.ndarray], encoded: dict[bytes, Parts]
+        self, w: np.ndarray, i: int, truth: np.ndarray, encoded: dict[bytes, Parts]
     ) -> str | None:
         """Compare the answers at these weights, the loss added, with known labels."""
         problem, task = self.problem, self.problem.task
-        truth = next(iter(known.values()))
         theta = score(problem.potentials, i, w)
         plain = theta.copy()
         constant = 0.0
@@ -111,15 +113,13 @@ class KnownLabels:
         told = -np.inf
         if any(op is task.oracle or isinstance(op, KBest) for op in self.operators):
             answer, _, told = calls.argmax(task.oracle, i, theta)
-            near = {z.tobytes(): z for z in self._near(i, _native(answer))}
-            known = near | known
-            new = near.keys() - encoded.keys()
-            encoded = encoded | {key: calls.encode(task.parts, i, near[key]) for key in new}
-        scores, size = _scores(theta, [encoded[key] for key in known])
+            near = [z for z in self._near(i, _native(answer)) if z.tobytes() not in encoded]
+            encoded = encoded | self._encoded(i, near)
+        scores, size = _scores(theta, list(encoded.values()))
         best = float(scores.max())
         for operator in self.operators:
             if isinstance(operator, KBest):
-                fault = _left_out(operator, i, theta, known, scores, ROUNDING * size)
+                fault = _left_out(operator, i, theta, encoded, scores, ROUNDING * size)
                 if fault is not None:
                     return fault
             elif operator is task.oracle:
@@ -163,7 +163,7 @@ def _left_out(
     operator: KBest,
     i: int,
     theta: np.ndarray,
-    known: dict[bytes, np.ndarray],
+    known: dict[bytes, Parts],
     scores: np.ndarray,
     slack: float,
 ) -> str | None:
