@@ -65,7 +65,8 @@ class ConditionalRiskMinimizer(RiskPredictionMixin, BaseEstimator):
         features (of ``feature_map`` or X), at a cost that does not grow with the number of pairs of
         examples.
     kernel_params : dict, optional
-        Named arguments of the kernel.
+        Named arguments of the kernel; ``gamma`` is a number, "scale" (the default) or "auto", as of
+        :class:`~structsolve.StructuredSVM`.
     feature_map : transformer, "auto" or None, default="auto"
         With ``kernel=None``: a transformer of scikit-learn that makes features, such as
         :class:`sklearn.kernel_approximation.Nystroem` or ``RBFSampler``. It is cloned, then fitted.
@@ -85,6 +86,8 @@ class ConditionalRiskMinimizer(RiskPredictionMixin, BaseEstimator):
     ----------
     alpha_ : float
         The regularisation constant.
+    gamma_ : float
+        The kernel's gamma, where it was computed from X.
     cv_losses_ : ndarray of shape (n_alphas,), with ``alphas``
         Mean held-out loss.
     classes_ : ndarray, where the structure has classes
@@ -164,12 +167,17 @@ class ConditionalRiskMinimizer(RiskPredictionMixin, BaseEstimator):
             targets = PartTargets(space, examples, loss)
         kernel = self._kernel()
         rows = self._rows(kernel, examples, X)
-        self.__dict__.pop("feature_map_", None)
+        for name in ("feature_map_", "gamma_"):
+            self.__dict__.pop(name, None)
+        if kernel is not None:
+            kernel = kernel.fitted(rows)
+            if kernel.gamma is not None:
+                self.gamma_ = kernel.gamma
         auto = is_auto(self.feature_map)
         if self.feature_map is not None and not auto:
             self.feature_map_ = cloned_transformer("feature_map", self.feature_map)
         elif auto and examples.n > MOST_EXACT and self._can_be_mapped():
-            self.feature_map_ = self._nystroem(examples.n)
+            self.feature_map_ = self._nystroem(examples.n, kernel)
         if self._is_mapped():
             kernel, rows = None, self._mapped(rows, fit=True)
         gram = None
@@ -300,7 +308,7 @@ class ConditionalRiskMinimizer(RiskPredictionMixin, BaseEstimator):
         named = isinstance(self.kernel, str) and self.kernel != PRECOMPUTED
         return named and self.joint_kernel is None
 
-    def _nystroem(self, n: int) -> Any:
+    def _nystroem(self, n: int, kernel: Any) -> Any:
         """Return features that stand for the kernel, and tell so."""
         from sklearn.kernel_approximation import Nystroem  # heavy
 
@@ -309,9 +317,7 @@ class ConditionalRiskMinimizer(RiskPredictionMixin, BaseEstimator):
             f"more than {MOST_EXACT}; feature_map=None takes the kernel itself"
         )
         stage(0, type(self).__name__, text)
-        return Nystroem(
-            kernel=self.kernel, n_components=LANDMARKS, random_state=0, **(self.kernel_params or {})
-        )
+        return Nystroem(kernel=self.kernel, n_components=LANDMARKS, random_state=0, **kernel.params)
 
     def _become_fitted(self, space: Any, targets: Any, smoother: Any, rows: Any) -> None:
         for name in ("cv_losses_", "classes_"):

@@ -71,6 +71,8 @@ def load(estimator: Any, meta: dict[str, Any], arrays: dict[str, np.ndarray], ke
     model.metadata_ = check_metadata(meta.get("metadata", {}))
     if meta["kernel_bound"] is not None:
         model.kernel_bound_ = float(meta["kernel_bound"])
+    if meta.get("gamma") is not None:  # older files have none
+        model.gamma_ = float(meta["gamma"])
     if "cv_losses_" in arrays:
         model.cv_losses_ = arrays["cv_losses_"]
     if "feature_names_in_" in arrays:

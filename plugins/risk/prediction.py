@@ -150,6 +150,8 @@ class RiskPredictionMixin(RiskDiagnostics):
         self._require_fitted()
         self._check_names(X)
         kernel = self._kernel()
+        if "gamma_" in self.__dict__:
+            kernel = kernel.with_gamma(self.gamma_)
         if kernel is not None and kernel.precomputed:
             columns = np.shape(X)[-1] if np.ndim(X) else None
             if columns != self._targets.n:

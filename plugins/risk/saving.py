@@ -41,6 +41,7 @@ def save(model: Any, path: str | os.PathLike[str]) -> None:
         "feature_map": map_meta,
         "feature_map_auto": is_auto(model.feature_map),
         "kernel_bound": getattr(model, "kernel_bound_", None),
+        "gamma": getattr(model, "gamma_", None),
     }
     parts = {"targets": target_arrays, "smoother": model._smoother.to_arrays(), "map": map_arrays}
     arrays |= {f"{part}_{k}": v for part, held in parts.items() for k, v in held.items()}

@@ -37,7 +37,7 @@ TRANSIENT = ("callbacks", "checkpoint", "verbose", "n_jobs")
 ARRAY_TYPES: tuple[tuple[str, str], ...] = (
     ("coef_.*|fitted_.*", "float64"),
     ("kernel_(support|n_nodes)", "integers"),
-    ("kernel_(duals|rest_.*|vectors|vectors_data)", "floating-point numbers"),
+    ("kernel_(duals|gamma|rest_.*|vectors|vectors_data)", "floating-point numbers"),
     (".*_data", "numbers"),
     (".*_(indices|indptr|shape)", "integers"),
     ("feature_names_in_?", "text"),

@@ -104,7 +104,7 @@ class FittedMixin(PredictionMixin):
             setattr(self, name, arrays[name])
 
     def _become_fitted(self, space: Any, model: Model) -> None:
-        for name in ("support_", "dual_coef_", "support_vectors_", "factor_"):
+        for name in ("support_", "dual_coef_", "support_vectors_", "gamma_", "factor_"):
             self.__dict__.pop(name, None)
         self.space_, self._model, self._stream = space, model, None
         self.__dict__.update(model.attributes())

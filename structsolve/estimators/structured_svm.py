@@ -101,7 +101,9 @@ class StructuredSVM(AlphaPathMixin, PartialFitMixin, ProblemMixin, FittedMixin, 
         ``k(X, Y)`` that returns a matrix, or "precomputed" (X then holds rows of the kernel matrix
         over the training nodes). Other parts stay linear; solvers "sgd" and "cutting-plane" refuse.
     kernel_params : dict, optional
-        Named arguments of the kernel, such as ``{"gamma": 0.1}``.
+        Named arguments of the kernel, such as ``{"gamma": 0.1}``. ``gamma`` of "rbf", "poly",
+        "sigmoid" and "laplacian" may be "scale", the default, which is ``1 / (n_features X.var())``
+        of the training nodes as in :class:`sklearn.svm.SVC`, or "auto", ``1 / n_features``.
     cache_size : float, default=200
         Megabytes of the kernel matrix that training keeps; the result does not depend on it.
     warm_start : bool, default=False
@@ -142,6 +144,8 @@ class StructuredSVM(AlphaPathMixin, PartialFitMixin, ProblemMixin, FittedMixin, 
         Dual variables of the support: node scores are kernel values times these, plus the
         intercept.
     support_vectors_ : ndarray or CSR of shape (n_support, n_features), with a kernel
+    gamma_ : float, with a kernel
+        Its gamma, where it was computed from X.
         Features of the support; None for precomputed kernels.
     classes_ : ndarray
     n_features_in_ : int

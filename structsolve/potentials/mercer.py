@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 from collections.abc import Callable
 from typing import Any
 
@@ -15,6 +16,8 @@ PRECOMPUTED = "precomputed"
 MOST = 1e200
 # Kernels that are positive semi-definite for all data, unless gamma is negative.
 ALWAYS_DEFINITE = ("linear", "rbf", "laplacian", "cosine")
+# Kernels of distances or products, whose gamma follows the spread of the features.
+SCALED = ("rbf", "poly", "polynomial", "sigmoid", "laplacian")
 # Up to this many nodes the whole kernel matrix is checked; beyond, that of random nodes.
 CHECKED_NODES = 500
 LANCZOS_STEPS = 40
@@ -29,6 +32,8 @@ BLOCK_BYTES = 1 << 17
 # Rows of a Gaussian kernel are computed one by one for at most so many features, none of them
 # larger than the other number.
 FEW_FEATURES, SQUARABLE = 64, 1e100
+# Deviations up to this share of the largest entry are rounding errors of equal ones.
+ROUNDING = 1e-12
 # Nodes of neighbouring examples whose Gram blocks are computed in one call.
 TOGETHER = 128
 
@@ -68,9 +73,14 @@ class Kernel:
         A name of ``sklearn.metrics.pairwise.pairwise_kernels``, "precomputed", or a function
         ``k(X, Y, **params)`` that returns a matrix of shape (rows of X, rows of Y).
     params : dict, optional
-        Named arguments of the kernel.
+        Named arguments of the kernel. ``gamma`` may also be "scale" or "auto": see :meth:`fitted`.
     cache_size : float, default=200
         Megabytes of rows of the kernel matrix that training may keep.
+
+    Attributes
+    ----------
+    gamma : float or None
+        What :meth:`fitted` computed, None before it and where it computes none.
 
     Raises
     ------
@@ -107,11 +117,18 @@ class Kernel:
                 f"kernel {kernel!r} with kernel_params {params}: expected "
                 + (f"some of {takes}" if takes else "none: this kernel has no parameters")
             )
+        gamma = (params or {}).get("gamma")
+        if isinstance(kernel, str) and isinstance(gamma, str):
+            words = ("scale", "auto") if kernel in SCALED else ()
+            if gamma not in words:
+                expected = " or ".join(["a number", *map(repr, words)])
+                raise ValueError(f"kernel_params: gamma is {gamma!r}, expected {expected}")
         number = isinstance(cache_size, (int, float, np.integer, np.floating))
         if not number or not np.isfinite(cache_size) or cache_size < 0:
             raise ValueError(f"cache_size is {cache_size!r}, expected megabytes >= 0")
         self.kernel, self.params = kernel, dict(params or {})
         self.cache_bytes = int(min(cache_size * 1e6, 2**62))
+        self.gamma: float | None = None
 
     def __repr__(self) -> str:
         return f"Kernel({self.name!r}, {self.params!r})"
@@ -128,6 +145,49 @@ class Kernel:
     def precomputed(self) -> bool:
         """Whether X already holds rows of the kernel matrix."""
         return self.kernel == PRECOMPUTED
+
+    def fitted(self, X: Any) -> Kernel:
+        """Return the kernel with the gamma that suits the spread of training features.
+
+        "scale", or no gamma, is ``1 / (n_features X.var())``, as in :class:`sklearn.svm.SVC`: the
+        kernel then does not depend on the unit of X. "auto" is ``1 / n_features``. (The Laplacian
+        kernel, of absolute differences, takes the standard deviation for the variance.) A number,
+        and None, stay, as do kernels without gamma, "chi2", "precomputed" and functions.
+
+        Parameters
+        ----------
+        X : ndarray or CSR of shape (n_rows, n_features)
+
+        Returns
+        -------
+        Kernel
+
+        Examples
+        --------
+        >>> Kernel("rbf").fitted(np.array([[0.0, 4.0]])).gamma
+        0.125
+        """
+        given = self.params.get("gamma", "scale")
+        if self.kernel not in SCALED or not isinstance(given, str) or 0 in X.shape:
+            return self
+        spread = 1.0 if given == "auto" else _deviation(X)
+        spread **= 1 if self.kernel == "laplacian" else 2
+        return self.with_gamma(1.0 / (X.shape[1] * spread))
+
+    def with_gamma(self, gamma: float) -> Kernel:
+        """Return the kernel with a gamma that :meth:`fitted` computed, as from a model's file.
+
+        Parameters
+        ----------
+        gamma : float
+
+        Returns
+        -------
+        Kernel
+        """
+        kernel = copy.copy(self)
+        kernel.params, kernel.gamma = {**self.params, "gamma": gamma}, gamma
+        return kernel
 
     def rows(self, X: Any, offsets: np.ndarray, dense: bool) -> Any:
         """Return packed node features in the form for the kernel.
@@ -264,8 +324,6 @@ class Kernel:
             The message names the nodes, if known.
         """
         gamma, n = self.params.get("gamma"), X.shape[0]
-        if isinstance(self.kernel, str) and isinstance(gamma, str):
-            raise ValueError(f"kernel_params: gamma is {gamma!r}, expected a number")
         if self.precomputed:
             self._check_square(X)
             self._check_symmetric(X, offsets)
@@ -367,6 +425,20 @@ def _rbf(X: Any, Y: Any, gamma: float | None = None) -> np.ndarray:
     np.maximum(K, 0, out=K)
     K *= -(1.0 / X.shape[1] if gamma is None else gamma)
     return np.exp(K, out=K)
+
+
+def _deviation(X: Any) -> float:
+    """Return the standard deviation of all entries; 1 if they are equal or squares overflow."""
+    values = X.data if is_sparse(X) else X
+    largest = float(np.abs(values).max(initial=0))
+    if not 0 < largest <= SQUARABLE:
+        return 1.0
+    size = X.shape[0] * X.shape[1]
+    shares = np.asarray(values, dtype=np.float64) / largest
+    mean = float(shares.sum()) / size
+    squares = float(((shares - mean) ** 2).sum()) + (size - shares.size) * mean**2
+    deviation = float(np.sqrt(squares / size))
+    return largest * deviation if deviation > ROUNDING else 1.0
 
 
 def _squares(X: Any) -> np.ndarray:

@@ -100,7 +100,8 @@ class KernelModel(Model):
         """Return ``coef_`` of the blocks that have weights, and the dual variables."""
         layout = self.space.layout
         names = [b.name for b in layout.blocks] + ["intercept"]
-        return {
+        learned = {} if self.kernel.gamma is None else {"gamma_": self.kernel.gamma}
+        return learned | {
             "coef_": KernelCoef({name: self.rest[name] for name in names if name in self.rest}),
             "support_": self.support,
             "support_vectors_": self.vectors,
@@ -201,6 +202,8 @@ class KernelModel(Model):
         """Return arrays for a model file."""
         arrays = {"support": self.support, "duals": self.duals}
         arrays["n_nodes"] = np.array([self.n_nodes])
+        if self.kernel.gamma is not None:
+            arrays["gamma"] = np.array([self.kernel.gamma])
         arrays |= {f"rest_{k}": v for k, v in self.rest.items()}
         if is_sparse(self.vectors):
             arrays |= csr_to_arrays(self.vectors, "vectors_")
@@ -232,6 +235,8 @@ class KernelModel(Model):
         """
         if kernel is None:
             raise ValueError("it holds dual variables, but names no kernel")
+        if "gamma" in arrays:
+            kernel = kernel.with_gamma(float(arrays["gamma"][0]))
         layout = space.layout
         support = arrays["support"]
         vectors: Any = None

@@ -117,6 +117,8 @@ class Problem:
         oracle: Any = None,
         node_scale: Any = None,
     ):
+        if kernel is not None and examples.nodes is not None:
+            kernel = kernel.fitted(examples.nodes)
         self._given = space, examples
         self._settings = {
             "loss": loss,

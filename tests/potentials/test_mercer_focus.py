@@ -60,11 +60,11 @@ def test_greedy_steps_maximise_the_dual_of_the_chosen(n, K, seed):
     rng = np.random.default_rng(seed)
     X, y = rng.normal(size=(n, 2)).round(1), np.append(np.arange(K), rng.integers(0, K, n))[:n]
     space, examples = structsolve.get_structure("multiclass").make_space(X, y)
-    problem = structsolve.Problem(space, examples, kernel=mercer.Kernel("rbf"))
+    problem = structsolve.Problem(space, examples, kernel=mercer.Kernel("rbf", {"gamma": 0.5}))
     K, u, alpha = len(space.classes_), problem.weights, 10.0 ** rng.integers(-1, 1)
     loop = SimplexLoop(problem.potentials, problem.surrogate, problem.labels, u, alpha)
     loop.run(rng.permutation(n)[: n // 2], True)
-    kernel = mercer.Kernel("rbf").matrix(X, X) + 1
+    kernel = mercer.Kernel("rbf", {"gamma": 0.5}).matrix(X, X) + 1
     chosen = np.sort(rng.permutation(n)[: max(1, n // 2)])
     b = 1 - np.eye(K)[examples.labels]
 

@@ -125,7 +125,9 @@ def crammer_singer(K, y, alpha):
 
 
 @pytest.mark.parametrize("seed", range(4))
-@pytest.mark.parametrize("metric, params", [("rbf", {"gamma": 0.5}), ("poly", {"degree": 2})])
+@pytest.mark.parametrize(
+    "metric, params", [("rbf", {"gamma": 0.5}), ("poly", {"degree": 2, "gamma": None})]
+)
 def test_against_a_conic_solver(metric, params, seed):
     X, y = classes(14, seed=seed)
     y = np.unique(y, return_inverse=True)[1]
@@ -338,7 +340,8 @@ def test_functions_as_kernels(tmp_path):
         structsolve.load(tmp_path / "m", kernel=mine)
     again = structsolve.load(tmp_path / "m", kernel=rbf_kernel)
     assert np.array_equal(again.decision_function(X), model.decision_function(X))
-    named = StructuredSVM("multiclass", kernel="rbf", alpha=0.5).fit(X, y)
+    auto = {"gamma": "auto"}  # the function's
+    named = StructuredSVM("multiclass", kernel="rbf", kernel_params=auto, alpha=0.5).fit(X, y)
     np.testing.assert_allclose(scores(model, X), scores(named, X), atol=0.05)
     named.save(tmp_path / "n")
     refused("leave kernel out", structsolve.load, tmp_path / "n", kernel=rbf_kernel)
