@@ -2,9 +2,10 @@
 
 Translates a copy of the current checkout with the checkout's setup.py, and compiles each module
 separately with the commands of setuptools.  Seconds are CPU seconds, user and system; no compiler
-cache is used.
+cache is used.  ``--command`` runs the README's first command as well, in a new copy with an
+environment of its own, and tells the seconds that a user waits (150 are asked).
 
-    python benchmarks/build_seconds.py
+    python benchmarks/build_seconds.py --command
     python benchmarks/build_seconds.py --only plugins.mrf --flags=-O1 --top 5
 """
 
@@ -18,6 +19,7 @@ import shutil
 import subprocess
 import sys
 import tempfile
+import time
 from collections.abc import Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
@@ -65,6 +67,24 @@ def copied(root: Path, folder: Path) -> None:
         shutil.copytree(root / name, folder / name, ignore=ignored)
     for path in [*root.glob("*.py"), *root.glob("*.md"), *root.glob("*.toml"), root / "LICENSE"]:
         shutil.copy(path, folder)
+
+
+def commanded(root: Path) -> float:
+    """Seconds of the README's first command, from a copy of the sources to the end of the demo."""
+    command = (root / "README.md").read_text().split("```sh\n")[1].split("```")[0]
+    # As on a bare machine: neither the benchmark's environment nor a compiler cache.
+    own = ("VIRTUAL_ENV", "PYTHONPATH", "PYTHONDONTWRITEBYTECODE", "CC")
+    bare = {name: value for name, value in os.environ.items() if name not in own}
+    if "VIRTUAL_ENV" in os.environ:
+        inside = str(Path(os.environ["VIRTUAL_ENV"], "bin"))
+        bare["PATH"] = os.pathsep.join(p for p in bare["PATH"].split(os.pathsep) if p != inside)
+    with tempfile.TemporaryDirectory(prefix="structsolve-bench-") as folder:
+        copied(root, Path(folder))
+        start = time.perf_counter()
+        ended = subprocess.run(["bash", "-c", command], cwd=folder, env=bare, capture_output=True)
+        if ended.returncode:
+            raise SystemExit(f"{command.strip()}: {ended.stderr.decode()[-2000:]}")
+        return time.perf_counter() - start
 
 
 def waited(process: subprocess.Popen[Any]) -> float:
@@ -126,6 +146,7 @@ def main() -> None:
     parser.add_argument("--flags", nargs="+", default=[], help="given to the compiler at the end")
     parser.add_argument("--processes", type=int, default=2, help="modules compiled at once")
     parser.add_argument("--runs", type=int, default=1, help="runs of each; the fastest counts")
+    parser.add_argument("--command", action="store_true", help="also the README's first command")
     parser.add_argument("--top", type=int, default=15, help="modules shown; 0 for all")
     parser.add_argument("--json", type=Path, help="file to write every module's figures to")
     parser.add_argument("--keep", type=Path, help="new folder to translate in, which is kept")
@@ -154,6 +175,8 @@ def main() -> None:
         ["lines of C", sum(m.lines for m in modules)],
         ["modules", len(modules)],
     ]
+    if args.command:
+        rows.append(["the README's first command [s]", commanded(root)])
     print(table(["", "measured"], rows))
     print(table(["package", "modules", "lines of C", "compiler [CPU s]"], by_folder(modules)))
     shown: list[list[object]] = [

@@ -142,6 +142,7 @@ ARGUMENTS = {
     "multiclass": ["", "--defaults --only mc-", "--defaults --only dense"],
     "flows": ["", "--curve", "--scale"],
     "shards": ["--cuts"],
+    "build_seconds": ["--command"],
     "parsers": ["--sentences 3000"],
     "chunking": ["--no-surrogates", "--learners"],
     "extreme": [
