@@ -83,7 +83,6 @@ def make_model(args: argparse.Namespace, structure: Any) -> Any:
     """
     if args.joint_kernel and isinstance(structure, str):
         return None
-    feature_map = make_feature_map(args)
     return structsolve.ConditionalRiskMinimizer(
         structure,
         loss=args.loss or "hamming",
@@ -91,50 +90,14 @@ def make_model(args: argparse.Namespace, structure: Any) -> Any:
         alpha="auto" if args.alpha is None else args.alpha,
         alphas=args.alphas,
         cv=args.cv,
-        kernel=(args.kernel or "rbf") if feature_map is None else None,
-        kernel_params=kernel_params(args.kernel_param) if feature_map is None else None,
-        feature_map="auto" if feature_map is None else feature_map,
+        kernel=args.kernel or "rbf",
+        kernel_params=kernel_params(args.kernel_param),
+        feature_map=args.feature_map or "auto",
         joint_kernel=structure.hierarchy if args.joint_kernel else None,
         fit_intercept=not args.no_intercept,
         n_jobs=args.n_jobs,
+        random_state=args.random_state,
     )
-
-
-def make_feature_map(args: argparse.Namespace) -> Any:
-    """Make scikit-learn's features for the kernel that the options name.
-
-    Parameters
-    ----------
-    args : Namespace
-        Options of ``fit``.
-
-    Returns
-    -------
-    transformer or None
-        None for the kernel itself.
-
-    Raises
-    ------
-    UsageError
-        For an unknown map, or parameters that it does not take.
-    """
-    if args.feature_map is None:
-        return None
-    from sklearn.kernel_approximation import Nystroem, RBFSampler  # heavy
-
-    name, _, number = args.feature_map.partition(":")
-    if name not in ("nystroem", "rff") or not number.isdecimal() or int(number) < 1:
-        raise UsageError(
-            f"--feature-map {args.feature_map!r}: expected nystroem:N or rff:N, such as "
-            "nystroem:300"
-        )
-    params = kernel_params(args.kernel_param) or {}
-    common = {"n_components": int(number), "random_state": args.random_state}
-    if name == "rff":
-        if (args.kernel or "rbf") != "rbf" or set(params) - {"gamma"}:
-            raise UsageError("--feature-map rff: is for kernel rbf, with only gamma")
-        return RBFSampler(**params, **common)
-    return Nystroem(args.kernel or "rbf", kernel_params=params or None, **common)
 
 
 def trained_text(model: Any) -> str:

@@ -11,6 +11,7 @@ from sklearn.base import BaseEstimator, clone
 from structsolve import registry
 from structsolve.estimators.alpha import AUTO, is_auto
 from structsolve.estimators.class_weight import check_class_weight, weighed_loss
+from structsolve.estimators.common import generator_of
 from structsolve.examples.given import is_sparse, listed
 from structsolve.plugins.risk.held_out import held_out_loss
 from structsolve.plugins.risk.loading import load
@@ -67,11 +68,12 @@ class ConditionalRiskMinimizer(RiskPredictionMixin, BaseEstimator):
     kernel_params : dict, optional
         Named arguments of the kernel; ``gamma`` is a number, "scale" (the default) or "auto", as of
         :class:`~structsolve.StructuredSVM`.
-    feature_map : transformer, "auto" or None, default="auto"
-        With ``kernel=None``: a transformer of scikit-learn that makes features, such as
-        :class:`sklearn.kernel_approximation.Nystroem` or ``RBFSampler``. It is cloned, then fitted.
-        "auto": beyond 4000 examples, 1000 Nystroem features take the place of a named kernel, and
-        the log tells. None: the kernel itself, whatever the number of examples.
+    feature_map : transformer, "auto", "nystroem:N", "rff:N" or None, default="auto"
+        "nystroem:N": N features take the place of a named kernel, its values with N examples drawn
+        at random (:class:`sklearn.kernel_approximation.Nystroem`); "rff:N": N random waves
+        (``RBFSampler``), for "rbf". "auto" is "nystroem:1000" beyond 4000 examples, and the log
+        tells. None: the kernel itself, whatever the number of examples. With ``kernel=None``, a
+        transformer of scikit-learn that makes features, which is cloned, then fitted.
     joint_kernel : ndarray of shape (q, q), networkx graph or dict of children by node, optional
         Kernel over the q parts of a label, which shares information between parts (an additive
         model, section 5 of the paper). :func:`structsolve.plugins.risk.hierarchy_kernel` makes
@@ -81,6 +83,8 @@ class ConditionalRiskMinimizer(RiskPredictionMixin, BaseEstimator):
         Penalise deviations from the mean risk (supplement B). The weights then sum to 1.
     n_jobs : int or None, default=1
         Threads for decoding; the result does not depend on it.
+    random_state : int, RandomState or None, default=0
+        Draws the features that stand for a kernel.
 
     Attributes
     ----------
@@ -118,11 +122,13 @@ class ConditionalRiskMinimizer(RiskPredictionMixin, BaseEstimator):
         joint_kernel: Any = None,
         fit_intercept: bool = True,
         n_jobs: int | None = 1,
+        random_state: Any = 0,
     ):
         self.structure, self.loss, self.class_weight = structure, loss, class_weight
         self.alpha, self.alphas, self.cv, self.kernel = alpha, alphas, cv, kernel
         self.kernel_params, self.feature_map = kernel_params, feature_map
         self.joint_kernel, self.fit_intercept, self.n_jobs = joint_kernel, fit_intercept, n_jobs
+        self.random_state = random_state
 
     # -- training -------------------------------------------------------------------------------
 
@@ -173,11 +179,12 @@ class ConditionalRiskMinimizer(RiskPredictionMixin, BaseEstimator):
             kernel = kernel.fitted(rows)
             if kernel.gamma is not None:
                 self.gamma_ = kernel.gamma
-        auto = is_auto(self.feature_map)
-        if self.feature_map is not None and not auto:
+        if self.feature_map is not None and not isinstance(self.feature_map, str):
             self.feature_map_ = cloned_transformer("feature_map", self.feature_map)
-        elif auto and examples.n > MOST_EXACT and self._can_be_mapped():
-            self.feature_map_ = self._nystroem(examples.n, kernel)
+        elif _is_named(self.feature_map) or (
+            is_auto(self.feature_map) and examples.n > MOST_EXACT and self._can_be_mapped()
+        ):
+            self.feature_map_ = self._map_of(kernel, rows)
         if self._is_mapped():
             kernel, rows = None, self._mapped(rows, fit=True)
         gram = None
@@ -287,13 +294,9 @@ class ConditionalRiskMinimizer(RiskPredictionMixin, BaseEstimator):
         if self.cv is not None and (not isinstance(self.cv, (int, np.integer)) or self.cv < 2):
             raise ValueError(f"cv is {self.cv!r}, expected None or an integer >= 2")
         check_types(self)
-        given = self.feature_map is not None and not is_auto(self.feature_map)
-        if isinstance(self.feature_map, str) and given:
-            raise ValueError(
-                f"feature_map is {self.feature_map!r}, expected a transformer, {AUTO!r} or None"
-            )
-        if self.kernel is not None and given:
-            raise ValueError(f"feature_map replaces kernel={self.kernel!r}: set kernel=None")
+        if not isinstance(self.random_state, np.random.RandomState):  # which it would advance
+            generator_of(self.random_state)
+        self._check_map()
         if self.joint_kernel is not None:
             if self.kernel is None:
                 raise ValueError("joint_kernel needs a kernel of examples, found kernel=None")
@@ -308,16 +311,52 @@ class ConditionalRiskMinimizer(RiskPredictionMixin, BaseEstimator):
         named = isinstance(self.kernel, str) and self.kernel != PRECOMPUTED
         return named and self.joint_kernel is None
 
-    def _nystroem(self, n: int, kernel: Any) -> Any:
-        """Return features that stand for the kernel, and tell so."""
-        from sklearn.kernel_approximation import Nystroem  # heavy
+    def _check_map(self) -> None:
+        given = self.feature_map
+        if given is None or is_auto(given):
+            return
+        if not isinstance(given, str):
+            if self.kernel is not None:
+                raise ValueError(f"feature_map replaces kernel={self.kernel!r}: set kernel=None")
+            return
+        if not _is_named(given):
+            raise ValueError(
+                f"feature_map is {given!r}, expected a transformer, {AUTO!r}, 'nystroem:N' or "
+                "'rff:N', such as 'nystroem:300', or None"
+            )
+        if not self._can_be_mapped():
+            raise ValueError(
+                f"feature_map is {given!r}, features for a kernel by its name; found "
+                f"kernel={self.kernel!r}" + (" with joint_kernel" * (self.joint_kernel is not None))
+            )
+        if given.startswith("rff") and (
+            self.kernel != "rbf" or set(self.kernel_params or {}) - {"gamma"}
+        ):
+            raise ValueError(
+                f"feature_map is {given!r}, which is for kernel 'rbf', with only gamma; found "
+                f"kernel={self.kernel!r}, kernel_params={self.kernel_params!r}"
+            )
 
-        text = (
-            f"kernel {self.kernel!r} by {LANDMARKS} Nystroem features, as there are {n} examples, "
-            f"more than {MOST_EXACT}; feature_map=None takes the kernel itself"
-        )
-        stage(0, type(self).__name__, text)
-        return Nystroem(kernel=self.kernel, n_components=LANDMARKS, random_state=0, **kernel.params)
+    def _map_of(self, kernel: Any, rows: Any) -> Any:
+        """Return features that stand for the kernel; tell so where nobody asked for them."""
+        from sklearn.kernel_approximation import Nystroem, RBFSampler  # heavy
+
+        name, _, count = str(self.feature_map).partition(":")
+        if name == AUTO:
+            text = (
+                f"kernel {self.kernel!r} by {LANDMARKS} Nystroem features, as there are "
+                f"{rows.shape[0]} examples, more than {MOST_EXACT}; feature_map=None takes the "
+                "kernel itself"
+            )
+            stage(0, type(self).__name__, text)
+        seed = self.random_state
+        if isinstance(seed, np.random.Generator):
+            seed = int(seed.integers(2**31))
+        own = {"n_components": int(count or LANDMARKS), "random_state": seed}
+        if name == "rff":
+            gamma = kernel.params["gamma"]
+            return RBFSampler(gamma=1.0 / rows.shape[1] if gamma is None else gamma, **own)
+        return Nystroem(kernel=self.kernel, **kernel.params, **own)
 
     def _become_fitted(self, space: Any, targets: Any, smoother: Any, rows: Any) -> None:
         for name in ("cv_losses_", "classes_"):
@@ -332,6 +371,16 @@ class ConditionalRiskMinimizer(RiskPredictionMixin, BaseEstimator):
         if hasattr(space, "classes_"):
             self.classes_ = space.classes_
         self.n_features_in_ = space.layout.n_features
+
+
+def _is_named(feature_map: Any) -> bool:
+    """Return whether features for a kernel are named, with their number.
+
+    >>> _is_named("nystroem:300"), _is_named("rff:0"), _is_named("auto")
+    (True, False, False)
+    """
+    name, _, count = feature_map.partition(":") if isinstance(feature_map, str) else ("", "", "")
+    return name in ("nystroem", "rff") and count.isdecimal() and int(count) > 0
 
 
 def _check_alphas(alphas: Any, what: str = "alphas") -> list[float]:

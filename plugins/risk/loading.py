@@ -45,7 +45,10 @@ def load(estimator: Any, meta: dict[str, Any], arrays: dict[str, np.ndarray], ke
         model.feature_map, model.feature_map_ = feature_maps.of_state(
             meta["feature_map"], part_of(arrays, "map_")
         )
-    if meta.get("feature_map_auto"):
+    if meta.get("feature_map_named") is not None:
+        model.feature_map = str(meta["feature_map_named"])
+        model._check_settings()
+    elif meta.get("feature_map_auto"):  # as files before had it
         model.feature_map = AUTO
     own = getattr(space, "targets_from_state", lambda *_: None)
     state = model.loss, meta["targets"], part_of(arrays, "targets_")

@@ -7,7 +7,6 @@ from typing import Any
 
 import numpy as np
 
-from structsolve.estimators.alpha import is_auto
 from structsolve.estimators.codec import TRANSIENT
 from structsolve.estimators.saving import describe
 from structsolve.examples.given import is_sparse
@@ -30,8 +29,9 @@ def save(model: Any, path: str | os.PathLike[str]) -> None:
         The message names the parameter that a file without pickle cannot hold.
     """
     map_meta, map_arrays = None, dict[str, np.ndarray]()
+    named = isinstance(model.feature_map, str)
     if model._is_mapped():
-        given = model.feature_map_ if is_auto(model.feature_map) else model.feature_map
+        given = model.feature_map_ if named else model.feature_map
         map_meta, map_arrays = feature_maps.to_state(given, model.feature_map_)
     meta, arrays = describe(model, ("joint_kernel", "feature_map", *TRANSIENT))
     target_meta, target_arrays = model._targets.state()
@@ -39,7 +39,7 @@ def save(model: Any, path: str | os.PathLike[str]) -> None:
         "targets": target_meta,
         "alpha": model.alpha_,
         "feature_map": map_meta,
-        "feature_map_auto": is_auto(model.feature_map),
+        "feature_map_named": model.feature_map if named else None,
         "kernel_bound": getattr(model, "kernel_bound_", None),
         "gamma": getattr(model, "gamma_", None),
     }

@@ -1,5 +1,6 @@
 """Feature maps that stand for kernels, and models with them in files."""
 
+import copy
 import logging
 import pickle
 from functools import partial
@@ -16,6 +17,7 @@ from sklearn.model_selection import GridSearchCV
 import structsolve
 from structsolve import ConditionalRiskMinimizer
 from structsolve.plugins.risk import estimator
+from structsolve.utils import container
 
 
 def test_features_stand_for_kernels():
@@ -149,7 +151,7 @@ def test_kernels_that_no_features_stand_for(monkeypatch):
         (ConditionalRiskMinimizer(joint_kernel=np.eye(2)), X),
     ):
         assert not hasattr(model.fit(rows, y), "feature_map_")
-    message = "feature_map is 'nystroem', expected a transformer, 'auto' or None"
+    message = "feature_map is 'nystroem', expected a transformer, 'auto', 'nystroem:N' or 'rff:N'"
     refused(message, ConditionalRiskMinimizer(feature_map="nystroem").fit, X, y)
 
 
@@ -217,3 +219,56 @@ def test_models_pickle(structure, loss):
     assert [np.asarray(a).tolist() for a in predicted] == [np.asarray(a).tolist() for a in expected]
     np.testing.assert_array_equal(same, risks)
     assert again.score(X, y) == model.score(X, y)
+
+
+@pytest.mark.parametrize("named", ["nystroem:20", "rff:25"])
+@pytest.mark.parametrize("params", [None, {"gamma": 0.7}, {"gamma": None}, {"gamma": "auto"}])
+@pytest.mark.parametrize("seed", [3, np.random.RandomState(5)])
+def test_named_features_are_those_of_the_kernel(tmp_path, named, params, seed):
+    rng = np.random.default_rng(1)
+    X, x = 50 * rng.normal(size=(40, 3)), 50 * rng.normal(size=(9, 3))
+    y = (X[:, 0] > 0).astype(int)
+    given = {"feature_map": named, "kernel_params": params}
+    model = ConditionalRiskMinimizer(random_state=copy.deepcopy(seed), **given).fit(X, y)
+    scale = 1 / (3 * X.var())
+    gamma = scale if params is None else {0.7: 0.7}.get(params["gamma"], 1 / 3)
+    kind, own = (Nystroem, 20) if named[0] == "n" else (RBFSampler, 25)
+    by_hand = kind(gamma=gamma, n_components=own, random_state=copy.deepcopy(seed))
+    same = ConditionalRiskMinimizer(kernel=None, feature_map=by_hand).fit(X, y)
+    np.testing.assert_allclose(model.weights(x), same.weights(x), atol=1e-9)
+    again = reloaded(model, tmp_path)
+    assert again.feature_map == named and np.array_equal(again.weights(x), model.weights(x))
+    if isinstance(seed, int):
+        other = ConditionalRiskMinimizer(random_state=4, **given).fit(X, y)
+        assert not np.allclose(other.weights(x), model.weights(x))
+
+
+@pytest.mark.parametrize(
+    "given, message",
+    [
+        ({"feature_map": "rff"}, "expected a transformer, 'auto', 'nystroem:N' or 'rff:N'"),
+        ({"feature_map": "rff:0"}, "expected a transformer, 'auto', 'nystroem:N' or 'rff:N'"),
+        ({"feature_map": "pca:9"}, "feature_map is 'pca:9', expected a transformer"),
+        ({"feature_map": "rff:9", "kernel": "poly"}, "for kernel 'rbf', with only gamma"),
+        ({"feature_map": "nystroem:9", "kernel": None}, "by its name; found kernel=None"),
+        ({"feature_map": "nystroem:9", "kernel": "precomputed"}, "found kernel='precomputed'"),
+        ({"feature_map": "nystroem:9", "joint_kernel": np.eye(2)}, "'rbf' with joint_kernel"),
+        ({"random_state": "now"}, "random_state"),
+    ],
+)
+def test_wrong_names_of_features(given, message):
+    refused(message, ConditionalRiskMinimizer(**given).fit, [[0.0], [1.0]], [0, 1])
+
+
+def test_files_from_before_features_had_names(tmp_path, monkeypatch):
+    monkeypatch.setattr(estimator, "MOST_EXACT", 30)
+    rng = np.random.default_rng(0)
+    X, y = rng.normal(size=(40, 3)), rng.integers(0, 2, 40)
+    model = ConditionalRiskMinimizer().fit(X, y)
+    model.save(tmp_path / "m")
+    meta, arrays = container.read(tmp_path / "m", "model")
+    assert meta.pop("feature_map_named") == "auto"
+    meta["feature_map_auto"] = True
+    container.write(tmp_path / "m", "model", meta, arrays)
+    again = structsolve.load(tmp_path / "m")
+    assert again.feature_map == "auto" and np.array_equal(again.weights(X), model.weights(X))
