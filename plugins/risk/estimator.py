@@ -20,6 +20,7 @@ from structsolve.plugins.risk.prediction import RiskPredictionMixin
 from structsolve.plugins.risk.ridge import FeatureSmoother, KernelSmoother
 from structsolve.plugins.risk.saving import save
 from structsolve.plugins.risk.targets import PartTargets
+from structsolve.plugins.risk.width import widening
 from structsolve.potentials.mercer import PRECOMPUTED, refuse_own_features
 from structsolve.structure.pack import learn_space
 from structsolve.utils.parallel import effective_jobs
@@ -66,8 +67,9 @@ class ConditionalRiskMinimizer(RiskPredictionMixin, BaseEstimator):
         features (of ``feature_map`` or X), at a cost that does not grow with the number of pairs of
         examples.
     kernel_params : dict, optional
-        Named arguments of the kernel; ``gamma`` is a number, "scale" (the default) or "auto", as of
-        :class:`~structsolve.StructuredSVM`.
+        Named arguments of the kernel; ``gamma`` is a number, "scale" or "auto", as of
+        :class:`~structsolve.StructuredSVM`. Without any it is "scale", for "rbf" less where
+        distances are nearly all alike, as between texts (:mod:`structsolve.plugins.risk.width`).
     feature_map : transformer, "auto", "nystroem:N", "rff:N" or None, default="auto"
         "nystroem:N": N features take the place of a named kernel, its values with N examples drawn
         at random (:class:`sklearn.kernel_approximation.Nystroem`); "rff:N": N random waves
@@ -177,6 +179,8 @@ class ConditionalRiskMinimizer(RiskPredictionMixin, BaseEstimator):
             self.__dict__.pop(name, None)
         if kernel is not None:
             kernel = kernel.fitted(rows)
+            if kernel.gamma is not None and self.kernel == "rbf" and not self.kernel_params:
+                kernel = kernel.with_gamma(kernel.gamma * widening(rows))
             if kernel.gamma is not None:
                 self.gamma_ = kernel.gamma
         if self.feature_map is not None and not isinstance(self.feature_map, str):
