@@ -178,11 +178,7 @@ class ConditionalRiskMinimizer(RiskPredictionMixin, BaseEstimator):
         for name in ("feature_map_", "gamma_"):
             self.__dict__.pop(name, None)
         if kernel is not None:
-            kernel = kernel.fitted(rows)
-            if kernel.gamma is not None and self.kernel == "rbf" and not self.kernel_params:
-                kernel = kernel.with_gamma(kernel.gamma * widening(rows))
-            if kernel.gamma is not None:
-                self.gamma_ = kernel.gamma
+            kernel = self._fitted_kernel(kernel, rows)
         if self.feature_map is not None and not isinstance(self.feature_map, str):
             self.feature_map_ = cloned_transformer("feature_map", self.feature_map)
         elif _is_named(self.feature_map) or (
@@ -310,6 +306,14 @@ class ConditionalRiskMinimizer(RiskPredictionMixin, BaseEstimator):
                     "available; set cv=, a number of folds"
                 )
         return alphas
+
+    def _fitted_kernel(self, kernel: Any, rows: Any) -> Any:
+        kernel = kernel.fitted(rows)
+        if kernel.gamma is not None and self.kernel == "rbf" and not self.kernel_params:
+            kernel = kernel.with_gamma(kernel.gamma * widening(rows))
+        if kernel.gamma is not None:
+            self.gamma_ = kernel.gamma
+        return kernel
 
     def _can_be_mapped(self) -> bool:
         named = isinstance(self.kernel, str) and self.kernel != PRECOMPUTED
